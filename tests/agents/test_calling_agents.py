@@ -161,8 +161,8 @@ def test_answers_that_cannot_be_shown(answer, words, system):
     ("answer", "words"),
     [
         (ok({"choices": []}), "no choices"),
-        (ok({"error": "x"}), "no choices"),
-        (completion(None), "no text"),
+        (ok({"error": "x"}), "reports: x"),
+        (completion(None), "empty"),
         (completion(""), "empty"),
         (completion("x", "content_filter"), "held"),
         ((401, b"", {}, 0), "status 401"),

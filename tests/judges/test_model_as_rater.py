@@ -210,7 +210,7 @@ def test_settings_reach_the_endpoint_and_the_key_stays_in_the_environment(make_s
 
 
 def test_busy_endpoints_are_asked_again(make_study, judge, monkeypatch):
-    monkeypatch.setattr("dialometer.agents.calling.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("dialometer.agents.tries.FIRST_PAUSE_S", 0.01)
     folder = make_study("acute")
     busy = [(429, {"retry-after": "0"}, "slow down"), (503, {}, "busy")]
 

@@ -1,30 +1,33 @@
-"""Calling a system over HTTP: one limit for the whole reply, a few more tries where they can help, errors in words."""
+"""Calling a system over HTTP: one limit for the whole reply, a few more tries where they can help, errors in words.
+
+An answer comes as a whole (:meth:`Caller.ask`) or piece by piece (:meth:`Caller.lines`).
+"""
 
 from __future__ import annotations
 
 import atexit
 import json
 import re
-import time
 import unicodedata
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, Self
 
 import httpx
 from pydantic import Field, PrivateAttr, field_validator
 
 from dialometer.agents.access import AgentAccess, address_remedy, refusal, variable_remedy
 from dialometer.agents.interface import Agent, Reply
+from dialometer.agents.tries import Tries
 from dialometer.errors import AgentError
 from dialometer.model.dialogue import Turn
 
 MAX_ANSWER_BYTES = 1_000_000
+MAX_STREAM_BYTES = 20_000_000
+"""A stream wraps every word in some hundred bytes."""
 MAX_REPLY_LENGTH = 20_000
-WORTH_ANOTHER_TRY = frozenset({408, 425, 429, 500, 502, 503, 504})
-FIRST_PAUSE_S = 0.5
 EMPTY = "the agent's response is empty"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -47,6 +50,7 @@ class Caller(Agent):
         return headers
 
     _access: AgentAccess = PrivateAttr(default_factory=AgentAccess)
+    _conversation_id: str = PrivateAttr(default="")
 
     def restrict(self, access: AgentAccess) -> None:
         """Says what this agent may use. One that is not restricted belongs to whoever made it, and may use everything."""
@@ -73,53 +77,73 @@ class Caller(Agent):
         """Headers that an agent adds by itself, for this host."""
         return {}
 
+    def in_conversation(self, conversation_id: str) -> Self:
+        """The same agent, with an id that its requests carry, for systems that remember what was said."""
+        told = self.model_copy()
+        told._conversation_id = conversation_id
+        return told
+
     def ask(self, url: str, body: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The JSON that the system answers with, and how long it took; raises :class:`AgentError`."""
-        began = time.monotonic()
+        tries = Tries(self.timeout_s, self.n_retries)
+        headers, secrets = self._headers(url)
+        while tries.next():
+            try:
+                with self._sent(url, json=body, headers=headers, timeout=tries.left_s) as response:
+                    if response.status_code != 200:
+                        tries.refused(response, secrets)
+                        continue
+                    content = b"".join(_within(response, tries, MAX_ANSWER_BYTES, url))
+            except httpx.TimeoutException:
+                tries.timed_out()
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                tries.unreachable(error)
+            else:
+                return parse_json(content), self._times(tries, tries.spent_s)
+        raise tries.error(shown_address(url))
+
+    def lines(self, url: str, body: Mapping[str, Any], times: dict[str, Any]) -> Iterator[str]:
+        """The lines of an answer as they come; ``times`` is filled at the first and at the end.
+
+        A failure before the first line is tried again. Later ones are not, since what came is shown by then.
+        """
+        tries = Tries(self.timeout_s, self.n_retries)
+        headers, secrets = self._headers(url)
+        while tries.next():
+            n_lines = 0
+            try:
+                with self._sent(url, json=body, headers=headers, timeout=tries.left_s) as response:
+                    if response.status_code != 200:
+                        tries.refused(response, secrets)
+                        continue
+                    for line in split_lines(_within(response, tries, MAX_STREAM_BYTES, url)):
+                        n_lines += 1
+                        times.update(self._times(tries, tries.spent_s))
+                        yield line
+            except httpx.TimeoutException:
+                if n_lines:
+                    message = f"the agent's response was not complete within {self.timeout_s:g} s"
+                    remedy = "raise timeout_s, or let it say less"
+                    raise AgentError(message, where=shown_address(url), remedy=remedy) from None
+                tries.timed_out()
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                if n_lines:
+                    raise broken_off(type(error).__name__, url) from error
+                tries.unreachable(error)
+            else:
+                return
+        raise tries.error(shown_address(url))
+
+    def _headers(self, url: str) -> tuple[dict[str, str], list[str]]:
+        """The headers of a request, and what of them must not be repeated in messages."""
         host = httpx.URL(url).host
         own = {name: fill_in(value, self._access, host) for name, value in self.headers.items()}
         headers = {**self.secret_headers(host), **own}
-        failure = ""
-        for attempt in range(self.n_retries + 1):
-            left_s = self.timeout_s - (time.monotonic() - began)
-            if left_s <= 0:
-                break
-            try:
-                status, content, pause_s = self._try(url, body, headers, left_s)
-            except httpx.TimeoutException:
-                break
-            except (httpx.TransportError, httpx.InvalidURL) as error:
-                failure, pause_s = f"cannot be reached ({type(error).__name__})", None
-            else:
-                if status == 200:
-                    details = {"latency_s": round(time.monotonic() - began, 3), "n_tries": attempt + 1}
-                    return _parse(content), details
-                failure = f"answered with status {status}"
-                if status not in WORTH_ANOTHER_TRY:
-                    break
-            if attempt < self.n_retries:
-                pause_s = FIRST_PAUSE_S * 2**attempt if pause_s is None else pause_s
-                if time.monotonic() - began + pause_s >= self.timeout_s:
-                    break
-                time.sleep(pause_s)
-        message = failure or f"did not answer within {self.timeout_s:g} s"
-        raise AgentError(f"the agent {message}", where=_shown(url), remedy="see whether it runs and is reachable")
+        return headers, [part for value in headers.values() for part in (value, value.rpartition(" ")[2])]
 
-    def _try(
-        self, url: str, body: Mapping[str, Any], headers: Mapping[str, str], left_s: float
-    ) -> tuple[int, bytes, float | None]:
-        """One try: the status, what came, and how long the system asks to wait; never longer or larger than allowed."""
-        until = time.monotonic() + left_s
-        content = b""
-        with self._sent(url, json=body, headers=dict(headers), timeout=left_s) as response:
-            for part in response.iter_bytes():
-                content += part
-                if len(content) > MAX_ANSWER_BYTES:
-                    raise AgentError("the agent's answer is too large", where=_shown(url), remedy="fix the agent")
-                if time.monotonic() > until:
-                    raise httpx.ReadTimeout("too slow")
-            after = response.headers.get("retry-after", "")
-            return response.status_code, content, float(after) if after.isdigit() else None
+    def _times(self, tries: Tries, latency_s: float) -> dict[str, Any]:
+        details: dict[str, Any] = {"latency_s": latency_s, "n_tries": tries.n}
+        return details | ({"conversation_id": self._conversation_id} if self._conversation_id else {})
 
     def _sent(self, url: str, *, headers: dict[str, str], **options: Any) -> AbstractContextManager[httpx.Response]:
         """The request; where addresses are restricted, to the very IP address that was checked."""
@@ -145,7 +169,7 @@ def direct_connections(host: str) -> httpx.Client:  # noqa: ARG001 - one client 
 @cache
 def connections() -> httpx.Client:
     """The connections of all agents of this process, kept open from one message to the next."""
-    client = httpx.Client(follow_redirects=False, limits=httpx.Limits(max_connections=100, keepalive_expiry=30))
+    client = httpx.Client(follow_redirects=False, limits=httpx.Limits(max_connections=512, keepalive_expiry=30))
     atexit.register(client.close)
     return client
 
@@ -173,13 +197,59 @@ def as_reply(text: object, details: Mapping[str, Any]) -> Reply:
         raise AgentError(
             "the agent's answer holds no text", remedy="check reply_field: where in its answer the response is"
         )
-    kept = "".join(c for c in text if c in "\n\t\r" or unicodedata.category(c) not in ("Cc", "Cs")).strip()
+    kept = printable(text)
+    n_removed = len(text) - len(kept)
+    kept = kept.strip()
     if not kept:
         raise AgentError(EMPTY, remedy="fix the agent")
-    if len(kept) > MAX_REPLY_LENGTH:
-        raise AgentError(f"the agent's response is longer than {MAX_REPLY_LENGTH} characters", remedy="fix the agent")
-    n_removed = sum(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t\r" for c in text)
+    check_length(kept)
     return Reply(kept, {**details, "n_characters_removed": n_removed} if n_removed else details)
+
+
+def printable(text: str) -> str:
+    """A text without characters that cannot be shown."""
+    return "".join(c for c in text if c in "\n\t\r" or unicodedata.category(c) not in ("Cc", "Cs"))
+
+
+def check_length(text: str) -> None:
+    """Refuses a response that does not end."""
+    if len(text) > MAX_REPLY_LENGTH:
+        raise AgentError(
+            f"the agent's response is longer than {MAX_REPLY_LENGTH:,} characters",
+            remedy="limit it, for example with max_tokens",
+        )
+
+
+def broken_off(why: str, url: str) -> AgentError:
+    """The error for a stream that ended in the middle."""
+    return AgentError(
+        f"the agent's response broke off ({why})", where=shown_address(url), remedy="see whether it runs, and ask again"
+    )
+
+
+def split_lines(parts: Iterable[bytes]) -> Iterator[str]:
+    """Lines of text from bytes that come in any pieces."""
+    rest = b""
+    for part in parts:
+        *whole, rest = (rest + part).split(b"\n")
+        if len(rest) > MAX_ANSWER_BYTES:
+            raise AgentError("the agent's answer has a line without an end", remedy="fix the agent")
+        for line in whole:
+            yield line.decode("utf-8", "replace").rstrip("\r")
+    if rest:
+        yield rest.decode("utf-8", "replace").rstrip("\r")
+
+
+def _within(response: httpx.Response, tries: Tries, max_bytes: int, url: str) -> Iterator[bytes]:
+    """What comes, never longer or larger than allowed."""
+    n_bytes = 0
+    for part in response.iter_bytes():
+        n_bytes += len(part)
+        if n_bytes > max_bytes:
+            raise AgentError("the agent's answer is too large", where=shown_address(url), remedy="fix the agent")
+        if tries.left_s < 0:
+            raise httpx.ReadTimeout("too slow")
+        yield part
 
 
 def last_message(history: Sequence[Turn]) -> str:
@@ -198,14 +268,15 @@ def is_address(url: str) -> str:
     return url
 
 
-def _parse(content: bytes) -> Any:
+def parse_json(content: bytes | str) -> Any:
+    """What a system answered, as JSON."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise AgentError("the agent's answer is not JSON", remedy="fix the agent") from error
 
 
-def _shown(url: str) -> str:
+def shown_address(url: str) -> str:
     """The address without what may be secret in it."""
     parsed = httpx.URL(url)
     return str(parsed.copy_with(username=None, password=None, query=None, fragment=None))

@@ -2,72 +2,75 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
-import httpx
 from pydantic import AfterValidator, Field
 
 from dialometer.agents import AGENTS
-from dialometer.agents.access import AgentAccess, variable_remedy
-from dialometer.agents.calling import Caller, as_reply, is_address, pick
-from dialometer.agents.interface import Reply
+from dialometer.agents.calling import is_address, pick
+from dialometer.agents.chat_model import ChatModel, ModelEvent, error_text, sse_events, whole_numbers
 from dialometer.errors import AgentError
 from dialometer.model.dialogue import Turn
 
 
 @AGENTS.register("openai")
-class OpenAI(Caller):
+class OpenAI(ChatModel):
     """A chat model. Its key is read from the environment variable ``api_key_env``; a server of one's own needs none."""
 
     base_url: Annotated[str, AfterValidator(is_address)] = Field(description="Address up to /v1.")
-    model: str = Field(min_length=1)
-    system_prompt: str = Field(default="", description="Instructions for the model before the conversation.")
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    max_tokens: int | None = Field(default=None, ge=1)
     api_key_env: str = Field(default="OPENAI_API_KEY", description="Name of the environment variable with the key.")
-    extra: dict[str, Any] = Field(default_factory=dict, description="Further fields of every request.")
 
     @property
-    def address(self) -> tuple[str, str]:
-        return "base_url", self.base_url
+    def endpoint(self) -> str:
+        return f"{self.base_url.rstrip('/')}/chat/completions"
 
-    def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
+    def request(self, history: Sequence[Turn], seed: int, *, is_streamed: bool) -> dict[str, Any]:
         messages = [{"role": "system", "content": self.system_prompt}] if self.system_prompt else []
         messages += [{"role": "user" if turn.role == "user" else "assistant", "content": turn.text} for turn in history]
-        body: dict[str, Any] = {"model": self.model, "messages": messages, "seed": seed, **self.extra}
-        for name in ("temperature", "max_tokens"):
-            if getattr(self, name) is not None:
-                body[name] = getattr(self, name)
-        content, details = self.ask(f"{self.base_url.rstrip('/')}/chat/completions", body)
+        body: dict[str, Any] = {"model": self.model, "messages": messages, "seed": seed}
+        body |= {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        if self._conversation_id:
+            body["user"] = self._conversation_id
+        if is_streamed:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return body
+
+    def read_whole(self, content: Any) -> ModelEvent:
+        if (told := error_text(content)) and not pick(content, "choices"):
+            return ModelEvent(error=told)
         choice = pick(content, "choices.0")
         if choice is None:
             raise AgentError("the model's answer has no choices", remedy="check base_url and model")
-        reason = pick(choice, "finish_reason")
-        if reason == "content_filter":
-            raise AgentError("the model's provider held the response back", remedy="change the prompt or the model")
-        usage = pick(content, "usage")
-        details |= {"model": pick(content, "model"), "finish_reason": reason}
-        if isinstance(usage, dict):
-            details["usage"] = {key: value for key, value in usage.items() if isinstance(value, int)}
-        return as_reply(pick(choice, "message.content"), details)
+        return self._piece(content, "message", is_end=True)
 
-    def refusals(self, access: AgentAccess) -> Iterator[tuple[str, str, str]]:
-        yield from super().refusals(access)
-        host = httpx.URL(self.base_url).host
-        if self._names_its_key and not access.may_read(self.api_key_env, host):
-            message = f"agents may not read the variable {self.api_key_env}"
-            yield "api_key_env", message, variable_remedy(self.api_key_env, host)
+    def read_events(self, lines: Iterator[str]) -> Iterator[ModelEvent]:
+        is_finished = False
+        for name, content in sse_events(lines):
+            if content is None:  # [DONE]
+                yield ModelEvent(is_end=True)
+            elif name == "whole":
+                yield self.read_whole(content)
+            elif told := error_text(content):
+                yield ModelEvent(error=told)
+            else:
+                piece = self._piece(content, "delta", is_end=False)
+                is_finished = is_finished or bool(piece.finish_reason)
+                yield piece
+        if is_finished:  # some servers end without [DONE]
+            yield ModelEvent(is_end=True)
 
-    @property
-    def _names_its_key(self) -> bool:
-        return bool(self.api_key_env) and "api_key_env" in self.model_fields_set
+    @staticmethod
+    def _piece(content: Any, part: str, *, is_end: bool) -> ModelEvent:
+        text = pick(content, f"choices.0.{part}.content")
+        return ModelEvent(
+            text=text if isinstance(text, str) else "",
+            role=str(pick(content, f"choices.0.{part}.role") or ""),
+            model=str(pick(content, "model") or ""),
+            finish_reason=str(pick(content, "choices.0.finish_reason") or ""),
+            usage=whole_numbers(pick(content, "usage")),
+            is_end=is_end,
+        )
 
-    def secret_headers(self, host: str) -> dict[str, str]:
-        """The key, where there is one; asked for anew each time, so that it is never part of the study."""
-        is_allowed = self._access.may_read(self.api_key_env, host)
-        if not is_allowed and self._names_its_key:
-            self._access.variable(self.api_key_env, host)  # raises
-        key = os.environ.get(self.api_key_env, "") if is_allowed else ""
+    def key_headers(self, key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}

@@ -25,6 +25,7 @@ LATER: dict[str, tuple[str, ...]] = {
     "authors": (),
     "design": ("hold_minutes",),
     "licence": (),
+    "live": (),
     "privacy": (),
     "presentation": ("anchor_values", "task"),
     "recruitment": (

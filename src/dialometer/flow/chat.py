@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 
 from dialometer.agents import Agent, Reply
 from dialometer.agents.access import AgentAccess
+from dialometer.agents.interface import timed
 from dialometer.errors import AgentError, FlowError, UnknownName
 from dialometer.flow.agents import build_agent
 from dialometer.model.dialogue import Turn, clean_text
@@ -17,6 +19,8 @@ from dialometer.storage.conversations import ChatTurn
 from dialometer.storage.store import Store
 
 MAX_MESSAGE_LENGTH = 4000
+MAX_FAILED_TRIES = 5
+"""So many failures of an agent are kept with the response that came at last."""
 
 
 class Chats:
@@ -35,6 +39,7 @@ class Chats:
         self.store = store
         self.clock = clock
         self._agents: dict[str, Agent] = {}
+        self._failed: dict[tuple[str, str], list[dict[str, str]]] = {}
 
     def agent(self, system: str) -> Agent:
         """The agent behind a system; built once, when first spoken to."""
@@ -72,13 +77,60 @@ class Chats:
         n = turns[-1].n + 1 if turns else 0
         self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "user", message, at_ms))
 
-    def answer(self, session: Session, item_id: str, at_ms: int | None = None) -> Reply:
-        """The agent's reply to what was said so far, stamped when it came if no time is given."""
+    def answer(
+        self,
+        session: Session,
+        item_id: str,
+        at_ms: int | None = None,
+        on_text: Callable[[str], None] | None = None,
+        *,
+        is_paced: bool = False,
+    ) -> Reply:
+        """The agent's reply to what was said so far, stamped when it came if no time is given.
+
+        With ``on_text`` the agent is asked to speak word by word, and every piece is handed over as it comes. When the agent
+        fails in the middle, what came so far is kept with the reply to the next try. ``is_paced`` records the pace at which
+        it is shown, and whether the agent was slower than that.
+        """
         turns = self.store.conversations.turns(session.id, item_id)
         if not turns or turns[-1].role != "user":
             raise FlowError("there is nothing to answer", remedy="write a message first")
-        reply = self.agent(self._item(item_id).system).reply(self.history(session, item_id), seed=session.ordinal)
+        key = session.id, item_id
+        pieces: list[str] = []
+        try:
+            reply = self._asked(session, item_id, pieces, on_text)
+        except AgentError as error:
+            tries = self._failed.setdefault(key, [])
+            tries.append({"reason": error.message, "text": "".join(pieces)})
+            del tries[:-MAX_FAILED_TRIES]
+            raise
+        failed = self._failed.pop(key, None)
+        if failed:
+            reply = Reply(reply.text, {**reply.details, "failed_tries": failed})
+        if is_paced:
+            reply = Reply(reply.text, {**reply.details, "pace": self._pace(reply)})
         return self.tell(session, item_id, turns[-1].n + 1, reply, self.clock() if at_ms is None else at_ms)
+
+    def _pace(self, reply: Reply) -> dict[str, object]:
+        """How fast the reply is shown. One that came too late for that could be told from the others."""
+        live = self.study.spec.live
+        first_s, whole_s = reply.details.get("first_token_s") or 0.0, reply.details.get("latency_s") or 0.0
+        is_late = first_s > (live.first_word_s or 0.0) or whole_s > live.duration_s(len(reply.text))
+        return {**live.model_dump(include={"first_word_s", "characters_per_s"}), "is_late": is_late}
+
+    def _asked(self, session: Session, item_id: str, pieces: list[str], on_text: Callable[[str], None] | None) -> Reply:
+        agent = self.agent(self._item(item_id).system).in_conversation(conversation_id(session.id, item_id))
+        history = self.history(session, item_id)
+        if on_text is None:
+            began = time.monotonic()
+            reply = agent.reply(history, seed=session.ordinal)
+            return Reply(reply.text, timed(reply.details, time.monotonic() - began))
+        for delta in agent.stream(history, seed=session.ordinal):
+            if delta.reply is not None:
+                return delta.reply
+            pieces.append(delta.text)
+            on_text(delta.text)
+        raise AgentError("the agent's stream ended without a reply", remedy="fix the agent")
 
     def tell(self, session: Session, item_id: str, n: int, reply: Reply, at_ms: int) -> Reply:
         """Stores turn ``n``, the reply of whoever answers, before the rater sees it; gives it back as it was stored."""
@@ -115,3 +167,8 @@ class Chats:
         if n_said >= item.max_turns:
             raise FlowError("this conversation has reached its length", remedy="continue to the questions")
         return message
+
+
+def conversation_id(session_id: str, item_id: str) -> str:
+    """What an agent knows a conversation by: always the same, but nothing that names the session to others."""
+    return hashlib.sha256(f"{session_id}\n{item_id}".encode()).hexdigest()[:20]

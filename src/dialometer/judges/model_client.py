@@ -18,6 +18,8 @@ from dialometer.errors import AgentError, DialometerError
 from dialometer.model.dialogue import Turn
 
 CACHE_FILE, LOG_FILE = "replies.jsonl", "requests.jsonl"
+DECIDE_THE_REPLY = {"base_url", "model", "temperature", "max_tokens", "api_key_env", "extra"}
+"""Options of a model that, with the prompt, make a reply another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class ModelClient:
         return None if kept is None else str(kept["text"])
 
     def _key(self, system: str, talk: Sequence[Turn], seed: int) -> str:
-        settings = self.model.model_dump(exclude={"system_prompt", "headers", "timeout_s", "n_retries"})
+        settings = self.model.model_dump(include=DECIDE_THE_REPLY)
         asked = [settings, system, [(turn.role, turn.text) for turn in talk], seed]
         return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 

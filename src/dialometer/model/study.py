@@ -17,6 +17,7 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from dialometer.model.dialogue import Role
 from dialometer.model.item import CandidateItem, Item, ItemKind
+from dialometer.model.live import Live
 from dialometer.model.part import Name, Part
 from dialometer.model.quality import QualityRule
 from dialometer.model.recording import Recording
@@ -343,6 +344,7 @@ class StudySpec(Part):
     recruitment: Recruitment = Field(default_factory=Recruitment)
     privacy: Privacy = Field(default_factory=Privacy)
     analysis: Analysis = Field(default_factory=Analysis)
+    live: Live = Field(default_factory=Live)
     wording: dict[str, str] = Field(
         default_factory=dict, description="Texts of the interface that this study overrides."
     )

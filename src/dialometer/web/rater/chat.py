@@ -17,13 +17,14 @@ from dialometer.errors import AgentError, FlowError, StorageError
 from dialometer.model.item import ChatItem
 from dialometer.model.session import Session
 from dialometer.storage.conversations import ChatTurn
+from dialometer.web.rater.live_text import NDJSON, LiveReply, LiveText, streamed
 from dialometer.web.rater.service import Service
 from dialometer.web.rater.wizard import WizardQueue
 from dialometer.web.server.logs import log
 from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
 from dialometer.web.server.security import SESSION_COOKIE, check_csrf, cookie
 
-N_AGENTS = 64
+N_AGENTS = 256
 """How many agents may compute at once; more of them queue without blocking other requests."""
 
 
@@ -68,11 +69,18 @@ class ChatRoom:
         self._talking: dict[tuple[str, str], _Talk] = {}
 
     async def say(
-        self, session: Session, text: str, *, n_said: int | None = None, at_ms: int | None = None
+        self,
+        session: Session,
+        text: str,
+        *,
+        n_said: int | None = None,
+        at_ms: int | None = None,
+        live: LiveText | None = None,
     ) -> ChatOutcome:
         """Stores a message of the rater and gets the reply.
 
-        ``n_said`` is how many messages the client knew of; it makes a message that is sent twice harmless.
+        ``n_said`` is how many messages the client knew of; it makes a message that is sent twice harmless. ``live`` gets the
+        reply word by word.
         """
         item = await self.service.in_thread(lambda: self._item(session))
         if session.source == "person":
@@ -81,33 +89,48 @@ class ChatRoom:
             turns = await self._turns(session, item)
             known = _own(turns)
             if n_said is not None and n_said == len(known) - 1 and known[-1].text == text.strip():
-                return await self._reply_to(session, item, turns)
+                return await self._reply_to(session, item, turns, live=live)
             if n_said is not None and n_said != len(known):
                 raise FlowError("this conversation continued elsewhere", remedy="reload the page")
             at = self.service.flow.clock() if at_ms is None or session.source != "simulated" else at_ms
             await self.service.in_thread(lambda: self.service.chats.hear(session, item.id, text, at))
             stamp = at if session.source == "simulated" else None
-            return await self._reply_to(session, item, await self._turns(session, item), stamp)
+            return await self._reply_to(session, item, await self._turns(session, item), stamp, live=live)
 
-    async def retry(self, session: Session) -> ChatOutcome:
+    async def retry(self, session: Session, *, live: LiveText | None = None) -> ChatOutcome:
         """Asks again after a failure, or waits on for a person who has not answered yet."""
         item = await self.service.in_thread(lambda: self._item(session))
         async with self._one_at_a_time(session, item, waits=True):
             turns = await self._turns(session, item)
             if not turns:
                 raise FlowError("there is nothing to answer", remedy="write a message first")
-            return await self._reply_to(session, item, turns)
+            return await self._reply_to(session, item, turns, live=live)
+
+    def live_text(self) -> LiveText:
+        """For the next reply, at the study's pace."""
+        return LiveText(self.service.study.spec.live)
 
     async def _reply_to(
-        self, session: Session, item: ChatItem, turns: Sequence[ChatTurn], at_ms: int | None = None
+        self,
+        session: Session,
+        item: ChatItem,
+        turns: Sequence[ChatTurn],
+        at_ms: int | None = None,
+        *,
+        live: LiveText | None = None,
     ) -> ChatOutcome:
         if turns[-1].role == "agent":
             return self._outcome(item, turns, turns[-1].text)
         if isinstance(self.service.chats.agent(item.system), Wizard):
             return await self._wait_for_wizard(session, item)
+        pace = self.service.study.spec.live
+        is_paced = pace.is_levelled and session.source == "person"
+        on_text = live.add if live is not None and pace.streaming else None
+        alone = self.live_text()  # measures the time where the reply is shown as a whole
         try:
             reply = await to_thread.run_sync(
-                lambda: self.service.chats.answer(session, item.id, at_ms), limiter=self._thinking
+                lambda: self.service.chats.answer(session, item.id, at_ms, on_text, is_paced=is_paced),
+                limiter=self._thinking,
             )
         except AgentError as error:
             self.service.metrics.add("dialometer_replies_total", label="by", value="failed")
@@ -120,6 +143,8 @@ class ChatRoom:
                 raise
             return self._outcome(item, turns, turns[-1].text)
         self.service.metrics.add("dialometer_replies_total", label="by", value="agent")
+        if is_paced and on_text is None:
+            await alone.level(reply.text)
         return self._outcome(item, turns, reply.text)
 
     async def _wait_for_wizard(self, session: Session, item: ChatItem) -> ChatOutcome:
@@ -207,11 +232,14 @@ class ChatPages:
     async def say(self, request: Request) -> Response:
         """One message of the rater."""
         session, content, is_script = await self._read(request)
+        live = self._live(request)
         text, n_said = content.get("text"), content.get("n_said")
         if not isinstance(text, str) or not (n_said is None or isinstance(n_said, int)):
             raise Unreadable("a message has a text", remedy='send {"text": …}')
         if not is_script:
             return await self._plainly(self.room.say(session, text))
+        if live is not None:
+            return await self._streamed(self.room.say(session, text, n_said=n_said, live=live), live)
         return _answer(await self.room.say(session, text, n_said=n_said))
 
     async def retry(self, request: Request) -> Response:
@@ -219,7 +247,22 @@ class ChatPages:
         session, _, is_script = await self._read(request)
         if not is_script:
             return await self._plainly(self.room.retry(session))
+        live = self._live(request)
+        if live is not None:
+            return await self._streamed(self.room.retry(session, live=live), live)
         return _answer(await self.room.retry(session))
+
+    def _live(self, request: Request) -> LiveText | None:
+        """For a page that can read a reply as it comes."""
+        return self.room.live_text() if NDJSON in request.headers.get("accept", "") else None
+
+    async def _streamed(self, work: Coroutine[object, object, ChatOutcome], live: LiveText) -> Response:
+        failed = {"error": "The response did not come.", "may_retry": True, "is_pending": False}
+        reply = LiveReply(work, live)
+        await reply.begun()
+        if reply.task.done() and not live.text:
+            return _answer(reply.task.result())
+        return streamed(reply, failed)
 
     async def _read(self, request: Request) -> tuple[Session, dict[str, object], bool]:
         token = cookie(request, SESSION_COOKIE)

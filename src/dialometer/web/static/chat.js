@@ -86,14 +86,55 @@ async function ask(address, body) {
   try {
     const response = await fetch(address, {
       method: "POST",
-      headers: { "Content-Type": "application/json", "Accept": "application/json", "X-CSRF-Token": chat.dataset.csrf },
+      headers: {
+        "Content-Type": "application/json",
+        "Accept": "application/x-ndjson, application/json",
+        "X-CSRF-Token": chat.dataset.csrf,
+      },
       body: JSON.stringify({ csrf: chat.dataset.csrf, ...body }),
       signal: cancel.signal,
     });
-    return await response.json();
+    const isLive = response.headers.get("Content-Type")?.startsWith("application/x-ndjson");
+    return isLive ? await follow(response) : await response.json();
   } finally {
     clearTimeout(limit);
   }
+}
+
+// A reply that comes word by word: a line of JSON for each piece, the outcome in the last. Words of a reply that breaks off
+// go away again; the message can be asked for again.
+async function follow(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  let line = null;
+  let outcome = null;
+  try {
+    while (true) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const one of lines) {
+        const told = JSON.parse(one);
+        if (told.text === undefined) { outcome = told; continue; }
+        line ??= begin();
+        const isAtEnd = view.scrollHeight - view.scrollTop - view.clientHeight < 60;
+        line.querySelector(".said").textContent += told.text;
+        if (isAtEnd) view.scrollTop = view.scrollHeight;
+      }
+    }
+    if (outcome === null) throw new Error("the response broke off");
+    return outcome;
+  } finally {
+    view.removeAttribute("aria-busy");
+    line?.remove(); // the outcome has the whole of it
+  }
+}
+
+function begin() {
+  typing.hidden = true;
+  view.setAttribute("aria-busy", "true"); // read out when it is whole
+  return bubble("start", chat.dataset.partner, "");
 }
 
 function busy(is) {

@@ -1,0 +1,115 @@
+"""Asking a system again where that can help: how often, how long after, and what to say when it did not."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import math
+import time
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+
+from dialometer.errors import AgentError
+
+WORTH_ANOTHER_TRY = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses that pass by themselves; 529 is how some providers say that they are overloaded."""
+FIRST_PAUSE_S = 0.5
+MAX_REASON_LENGTH = 300
+MAX_REFUSAL_BYTES = 20_000
+
+
+class Tries:
+    """The tries of one request, within one limit of time for all of them together."""
+
+    def __init__(self, timeout_s: float, n_retries: int) -> None:
+        self.timeout_s = timeout_s
+        self.n_retries = n_retries
+        self.began = time.monotonic()
+        self.n = 0
+        self._failure = ""
+        self._pause_s: float | None = None
+        self._is_over = False
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the limit."""
+        return self.timeout_s - (time.monotonic() - self.began)
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds since the first try began."""
+        return round(time.monotonic() - self.began, 3)
+
+    def next(self) -> bool:
+        """Whether to try (again), after a pause where one is due."""
+        if self._is_over or self.n > self.n_retries or self.left_s <= 0:
+            return False
+        if self.n:
+            pause_s = FIRST_PAUSE_S * 2 ** (self.n - 1) if self._pause_s is None else self._pause_s
+            if pause_s >= self.left_s:
+                if self._pause_s:
+                    self._failure += f" and asks to wait {pause_s:g} s, which is more than timeout_s leaves"
+                return False
+            time.sleep(pause_s)
+        self.n += 1
+        self._pause_s = None
+        return True
+
+    def refused(self, response: httpx.Response, secrets: Collection[str] = ()) -> None:
+        """The system answered, but with an error. Its own words are kept, without the secrets that were sent."""
+        words = _reason(_start_of(response))
+        for secret in secrets:
+            words = words.replace(secret, "***") if len(secret) > 3 else words
+        self._failure = f"answered with status {response.status_code}" + (f" ({words})" if words else "")
+        self._pause_s = retry_after_s(response.headers.get("retry-after", ""))
+        self._is_over = response.status_code not in WORTH_ANOTHER_TRY
+
+    def unreachable(self, error: Exception) -> None:
+        """No connection, or one that ended too early."""
+        self._failure, self._pause_s = f"cannot be reached ({type(error).__name__})", None
+
+    def timed_out(self) -> None:
+        """The limit is reached; what failed before it is the better reason."""
+        self._is_over = True
+
+    def error(self, where: str) -> AgentError:
+        """Why there is no answer."""
+        message = self._failure or f"did not answer within {self.timeout_s:g} s"
+        return AgentError(f"the agent {message}", where=where, remedy="see whether it runs and is reachable")
+
+
+def retry_after_s(text: str, now: datetime | None = None) -> float | None:
+    """Seconds that ``Retry-After`` asks to wait: a number, whole or not, or a date; None where it says nothing."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            until = email.utils.parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        seconds = (until - (now or datetime.now(UTC))).total_seconds()
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _start_of(response: httpx.Response) -> bytes:
+    content = b""
+    for part in response.iter_bytes():
+        content += part
+        if len(content) > MAX_REFUSAL_BYTES:
+            break
+    return content
+
+
+def _reason(content: bytes) -> str:
+    """What a provider says about its refusal, in one line: ``{"error": {"message": …}}`` and its relatives."""
+    try:
+        told: Any = json.loads(content)
+    except (ValueError, RecursionError):
+        return ""
+    for key in ("error", "message", "detail"):
+        told = told.get(key, told) if isinstance(told, dict) else told
+    return " ".join(told.split())[:MAX_REASON_LENGTH] if isinstance(told, str) else ""

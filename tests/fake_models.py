@@ -1,0 +1,151 @@
+"""A scripted server for tests that speaks as providers of language models do: OpenAI's, Anthropic's and Ollama's forms.
+
+What it says next is a list of :class:`Said`; the last one stays. It can be slow, refuse, break off or never end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loopback import Handler, serving_http
+
+USAGE = (9, 3)
+"""Tokens read and written, in every answer."""
+
+
+@dataclass
+class Said:
+    """One answer. ``breaks_after`` closes the connection after so many pieces; ``is_endless`` repeats them for ever."""
+
+    pieces: Sequence[str] = ("I am ", "well.")
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    pause_s: float = 0.0
+    first_pause_s: float = 0.0
+    breaks_after: int | None = None
+    is_endless: bool = False
+    finish: str = "stop"
+    role: str = "assistant"
+    error: str = ""
+    ignores_stream: bool = False
+    is_unfinished: bool = False
+    """The stream ends in order, but the provider never says that the response is complete."""
+
+
+class FakeModels:
+    """The server: ``requests`` are what it was asked, as (path, body, headers)."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.answers: list[Said | Callable[[dict[str, Any]], Said]] = [Said()]
+        self.requests: list[tuple[str, dict[str, Any], dict[str, str]]] = []
+
+    def next(self, body: dict[str, Any]) -> Said:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return answer if isinstance(answer, Said) else answer(body)
+
+
+@contextlib.contextmanager
+def fake_models() -> Iterator[FakeModels]:
+    """Serves until the end of the test."""
+    with serving_http(_Answering) as server:
+        server.models = models = FakeModels(f"http://127.0.0.1:{server.server_port}")
+        yield models
+
+
+class _Answering(Handler):
+    def reply(self) -> None:
+        models: FakeModels = self.server.models
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        models.requests.append((self.path, body, {name.lower(): value for name, value in self.headers.items()}))
+        form = _FORMS[self.path]
+        said = models.next(body)
+        if said.status != 200:
+            content = {"error": {"message": said.error or "try later", "type": "some_error"}}
+            self.answer(said.status, json.dumps(content).encode(), said.headers)
+        elif body.get("stream") and not said.ignores_stream:
+            self._stream(form, said, body)
+        else:
+            time.sleep(said.first_pause_s)
+            content = form.whole(said, body)
+            self.answer(200, json.dumps(content).encode(), {"content-type": "application/json", **said.headers})
+
+    def _stream(self, form: type[_OpenAI], said: Said, body: dict[str, Any]) -> None:
+        self.send_response(200)
+        self.send_header("content-type", form.content_type)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        time.sleep(said.first_pause_s)
+        with contextlib.suppress(ConnectionError):
+            for text in form.begin(said, body):
+                self._chunk(text)
+            n = 0
+            while True:
+                for piece in said.pieces:
+                    if n == said.breaks_after:
+                        self.close_connection = True
+                        self.connection.close()
+                        return
+                    self._chunk(form.piece(piece, body))
+                    time.sleep(said.pause_s)
+                    n += 1
+                if not said.is_endless:
+                    break
+            if said.error:
+                self._chunk(form.error(said.error))
+            elif not said.is_unfinished:
+                for text in form.end(said, body):
+                    self._chunk(text)
+            self._chunk("")
+
+    def _chunk(self, text: str) -> None:
+        content = text.encode()
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(content), content))
+        self.wfile.flush()
+
+
+def _event(content: Any, name: str = "") -> str:
+    return (f"event: {name}\n" if name else "") + f"data: {json.dumps(content)}\n\n"
+
+
+class _OpenAI:
+    content_type = "text/event-stream"
+
+    @staticmethod
+    def whole(said: Said, body: dict[str, Any]) -> Any:
+        message = {"role": said.role, "content": "".join(said.pieces)}
+        usage = {"prompt_tokens": USAGE[0], "completion_tokens": USAGE[1], "total_tokens": sum(USAGE)}
+        choice = {"index": 0, "finish_reason": said.finish, "message": message}
+        return {"object": "chat.completion", "model": f"{body['model']}-1", "choices": [choice], "usage": usage}
+
+    @staticmethod
+    def _chunk(body: dict[str, Any], delta: Any, finish: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return _event({"object": "chat.completion.chunk", "model": f"{body['model']}-1", "choices": [choice]})
+
+    @classmethod
+    def begin(cls, said: Said, body: dict[str, Any]) -> list[str]:
+        return [": a comment\n\n", cls._chunk(body, {"role": said.role, "content": ""})]
+
+    @classmethod
+    def piece(cls, text: str, body: dict[str, Any]) -> str:
+        return cls._chunk(body, {"content": text})
+
+    @classmethod
+    def end(cls, said: Said, body: dict[str, Any]) -> list[str]:
+        usage = {"prompt_tokens": USAGE[0], "completion_tokens": USAGE[1]}
+        wants_usage = (body.get("stream_options") or {}).get("include_usage")
+        last = [_event({"model": f"{body['model']}-1", "choices": [], "usage": usage})] if wants_usage else []
+        return [cls._chunk(body, {}, said.finish), *last, "data: [DONE]\n\n"]
+
+    @staticmethod
+    def error(message: str) -> str:
+        return _event({"error": {"message": message}})
+
+
+_FORMS: dict[str, type[_OpenAI]] = {"/v1/chat/completions": _OpenAI}
