@@ -40,7 +40,7 @@ def references(folder: Path, cells: list[Cell], seed: int, n_processes: int) -> 
         lines = stored(folder, cell)
         has_icc = any(line.get("icc") for line in lines)
         key = (cell.design, cell.effect, cell.assumed, has_icc)
-        if lines and (has_icc or (cell.effect and cell.kind != "tests")) and (not has_icc or key not in seen):
+        if lines and (has_icc or cell.effect) and (not has_icc or key not in seen):
             wanted.append((cell, has_icc))
             seen.add(key)
     if n_processes == 1:
@@ -61,9 +61,7 @@ def summaries(folder: Path, cells: list[Cell], seed: int, *, with_reference: boo
             continue
         has_icc = any(line.get("icc") for line in lines)
         truth = icc_truths(folder, cell, seed) if has_icc and with_reference else None
-        promised = (
-            promised_power(folder, cell, seed) if cell.effect and cell.kind != "tests" and with_reference else None
-        )
+        promised = promised_power(folder, cell, seed) if cell.effect and with_reference else None
         made.append(summarise(cell, lines, icc_truth=truth, promised=promised))
     return made
 
@@ -110,12 +108,13 @@ def main() -> None:
         references(arguments.folder, cells, arguments.seed, arguments.processes)
     made = summaries(arguments.folder, cells, arguments.seed, with_reference=not arguments.no_reference)
     print(markdown([row(rates) for rates in made]))
-    missed = [rates for rates in made if rates.problems]
-    for rates in missed:
-        print(f"missed: {rates.cell.name}: {'; '.join(rates.problems)}")
+    for rates in made:
+        for word, what in (("missed", rates.problems), ("unfinished", rates.unfinished)):
+            if what:
+                print(f"{word}: {rates.cell.name}: {'; '.join(what)}")
     if arguments.write:
-        write_page(made, seed=arguments.seed)
-    sys.exit(1 if missed else 0)
+        write_page(made, seed=arguments.seed, n_cells=len(cells))
+    sys.exit(1 if any(rates.problems for rates in made) else 0)
 
 
 if __name__ == "__main__":

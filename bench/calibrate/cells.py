@@ -125,12 +125,15 @@ def _imported(design: str) -> Study:
             for item in items
             for system, text in item.responses.items()
         ]
-    per_rater = 10 if design == "ratings-crossed" else 30
+    is_crossed = design == "ratings-crossed"
+    shown = {"n_practice_items": 0, "items_per_rater": 10 if is_crossed else 30}
+    if is_crossed:
+        shown["systems_per_item"] = 1
     spec = study.spec.model_copy(
         update={
             "quality": [],
             "criteria": [c for c in study.spec.criteria if c.name == "helpfulness"],
-            "design": study.spec.design.model_copy(update={"n_practice_items": 0, "items_per_rater": per_rater}),
+            "design": study.spec.design.model_copy(update=shown),
             "analysis": study.spec.analysis.model_copy(
                 update={
                     "comparisons": [c for c in study.spec.analysis.comparisons if c.name == "system_helpfulness"],

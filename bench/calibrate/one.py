@@ -11,7 +11,7 @@ import numpy as np
 from bench.calibrate.cells import Cell, cached_study
 from bench.calibrate.walked import walked
 from dialometer.analysis.base.choose import families
-from dialometer.analysis.base.data import StudyData, data_from_arrays
+from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Findings, Options
 from dialometer.analysis.planning.power import primary_tests
 from dialometer.analysis.planning.simulated_study import planted, simulated_data
@@ -20,7 +20,6 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.item import CandidateItem, Item
 from dialometer.model.report import Table
 from dialometer.model.study import Study
-from dialometer.simulate.judgment_arrays import simulate_judgments
 
 
 def own_seed(cell: Cell, number: int, seed: int) -> int:
@@ -35,11 +34,7 @@ def simulated(cell: Cell, number: int, seed: int) -> StudyData:
     if study.spec.items.kind == "candidate" and not cell.effect:
         study = shuffled_ranks(study, own)
     truth, habits, shifts = planted(study, cell.effect, own, cell.assumed)
-    if cell.design != "ratings-crossed":
-        return simulated_data(study, truth, habits, n_raters=cell.n_raters, seed=own, shifts=shifts)
-    columns = simulate_judgments(study, truth, habits, n_raters=cell.n_raters, seed=own)
-    # Each rater judges one system of every item: the one that stood first on the screen.
-    return data_from_arrays(study, {name: column[columns["side"] == 1] for name, column in columns.items()})
+    return simulated_data(study, truth, habits, n_raters=cell.n_raters, seed=own, shifts=shifts)
 
 
 def shuffled_ranks(study: Study, seed: int) -> Study:
@@ -60,22 +55,10 @@ def shuffled_ranks(study: Study, seed: int) -> Study:
     return Study(spec=study.spec, items=tuple(items), texts=study.texts)
 
 
-def options_of(study: Study) -> Options:
-    """The declared options."""
-    declared = study.spec.analysis
-    return Options(
-        confidence=declared.confidence,
-        n_resamples=declared.n_resamples,
-        seed=study.spec.seed,
-        correction=declared.correction,
-        has_fixed_items=declared.items == "fixed",
-    )
-
-
 def record(cell: Cell, number: int, seed: int) -> dict[str, Any]:
     """One line of the cell's file."""
     data = walked(cell, own_seed(cell, number, seed)) if cell.kind == "walked" else simulated(cell, number, seed)
-    options = options_of(data.study)
+    options = Options.declared(data.study)
     line: dict[str, Any] = {"number": number, "n_raters": int(data.judgments["rater"].n_unique())}
     try:
         tests = primary_tests(data, options)

@@ -12,20 +12,22 @@ PAGE = Path("docs/benchmarks/calibration.md")
 MARKS = ("<!-- begin: made by python -m bench.calibrate --write -->", "<!-- end -->")
 
 
-def write_page(made: Sequence[Summary], *, seed: int) -> None:
-    """Puts the tables between the marks of the page."""
+def write_page(made: Sequence[Summary], *, seed: int, n_cells: int) -> None:
+    """Puts the tables between the marks of the page. ``n_cells``: how many there are to be made in all."""
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(MARKS[0])
     _, after = rest.split(MARKS[1])
-    PAGE.write_text(f"{before}{MARKS[0]}\n\n{_tables(made, seed)}\n\n{MARKS[1]}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{MARKS[0]}\n\n{_tables(made, seed, n_cells)}\n\n{MARKS[1]}{after}", encoding="utf-8")
 
 
-def _tables(made: Sequence[Summary], seed: int) -> str:
+def _tables(made: Sequence[Summary], seed: int, n_cells: int) -> str:
     n = sum(rates.tests.n + rates.n_failed for rates in made)
     missed = sum(bool(rates.problems) for rates in made)
+    begun = sum(bool(rates.unfinished) for rates in made)
     parts = [
-        f"Made on {date.today().isoformat()} with seed {seed}: {n:,} simulated studies in {len(made)} cells, "
-        f"{missed or 'none'} of which {'misses' if missed == 1 else 'miss'} a bound."
+        f"Made on {date.today().isoformat()} with seed {seed}: {n:,} simulated studies in {len(made)} of {n_cells} cells, "
+        f"{missed or 'none'} of which {'misses' if missed == 1 else 'miss'} a bound"
+        + (f", and {begun} of which {'is' if begun == 1 else 'are'} unfinished." if begun else ".")
     ]
     null = [rates for rates in made if not rates.cell.effect]
     planted = [rates for rates in made if rates.cell.effect]

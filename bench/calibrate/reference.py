@@ -40,15 +40,13 @@ def promised_power(folder: Path, cell: Cell, seed: int) -> Rate:
         found = simulate_tests(study, setting, range(n))
         return [sum(any(p <= ALPHA for p in one.values()) for one in found), n]
 
-    hits, n = _kept(
-        folder / "reference" / f"power_{cell.name.replace('_walked', '').replace('_report', '')}_{n}.json", make
-    )
+    hits, n = _kept(folder / "reference" / f"power_{cell.name.replace(f'_{cell.kind}', '')}_{n}.json", make)
     return Rate(hits, n)
 
 
 def prepare(folder: Path, cell: Cell, seed: int, *, has_icc: bool) -> None:
     """Makes both, so that they are on disk when the table asks for them; runs in a process of its own."""
-    if cell.effect and cell.kind != "tests":
+    if cell.effect:
         promised_power(folder, cell, seed)
     if has_icc:
         icc_truths(folder, cell, seed)
@@ -65,7 +63,7 @@ def icc_truths(folder: Path, cell: Cell, seed: int) -> dict[str, float]:
 
     def make() -> dict[str, float]:
         study = resized(cached_study(cell.design, cell.n_items), MANY_ITEMS)
-        design = study.spec.design.model_copy(update={"items_per_rater": "all"})
+        design = study.spec.design.model_copy(update={"items_per_rater": "all", "systems_per_item": None})
         study = Study(study.spec.model_copy(update={"design": design}), study.items, study.texts)
         truth, habits, shifts = planted(study, cell.effect, seed, assumed)
         data = simulated_data(study, truth, habits, n_raters=MANY_RATERS, seed=seed, shifts=shifts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Summary:
-    """The rates of one cell. ``problems`` names what misses its bound."""
+    """The rates of one cell. ``problems`` names what misses its bound, ``unfinished`` what is not there to be judged."""
 
     cell: Cell
     tests: Rate
@@ -55,7 +55,8 @@ class Summary:
     icc: Rate
     promised: Rate
     n_failed: int
-    problems: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
 
 
 def summarise(
@@ -75,10 +76,8 @@ def summarise(
     claims = Rate(sum(bool(line["claims"]) for line in whole), len(whole))
     coverage = _coverage([line["tests"] for line in made], is_null=not cell.effect)
     icc = _icc_coverage([line.get("icc", {}) for line in made], icc_truth or {})
-    rates = Summary(cell, tests, all_tests, claims, coverage, icc, promised or Rate(0, 0), len(lines) - len(made), ())
-    return Summary(
-        **{**{k: getattr(rates, k) for k in rates.__dataclass_fields__}, "problems": tuple(_problems(rates))}
-    )
+    rates = Summary(cell, tests, all_tests, claims, coverage, icc, promised or Rate(0, 0), len(lines) - len(made))
+    return replace(rates, problems=tuple(_problems(rates)), unfinished=tuple(_unfinished(rates)))
 
 
 def _coverage(tests: list[dict[str, dict[str, float | None]]], *, is_null: bool) -> Rate:
@@ -128,6 +127,17 @@ def _problems(rates: Summary) -> list[str]:
     return problems
 
 
+def _unfinished(rates: Summary) -> list[str]:
+    """What a verdict on the cell still lacks: a bound that nobody could check is not one that was kept."""
+    missing = []
+    n, wanted = rates.tests.n + rates.n_failed, rates.cell.n_studies
+    if n < wanted:
+        missing.append(f"{n} of {wanted} studies")
+    if rates.cell.effect and not rates.promised.n:
+        missing.append("no promise of power")
+    return missing
+
+
 HEADER = (
     "design",
     "made",
@@ -162,7 +172,11 @@ def row(rates: Summary) -> tuple[str, ...]:
         f"{rates.coverage.share:.1%}" if rates.coverage.n else "",
         f"{rates.icc.share:.1%}" if rates.icc.n else "",
         f"{rates.promised.share:.1%}" if rates.promised.n else "",
-        "**missed**: " + "; ".join(rates.problems) if rates.problems else "",
+        "; ".join(
+            f"**{word}**: {', '.join(what)}"
+            for word, what in (("missed", rates.problems), ("unfinished", rates.unfinished))
+            if what
+        ),
     )
 
 

@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -14,7 +15,9 @@ from bench.calibrate.one import record, shuffled_ranks, simulated
 from bench.calibrate.run import chunks_left, keep, run, stored
 from bench.calibrate.table import Rate, markdown, row, summarise
 
-from dialometer.analysis.planning.simulated_study import Assumptions
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.planning.power import Setting, primary_tests, simulate_tests
+from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of, planted, simulated_data
 from dialometer.design.load import load_study
 from dialometer.design.templates import template_folder
 
@@ -67,6 +70,31 @@ def test_the_bounds_mark_what_misses_them():
     effect = replace(cell, effect=0.5)
     assert summarise(effect, right, promised=Rate(350, 400)).problems != ()
     assert "**missed**" in markdown([row(summarise(cell, wrong))])
+
+
+def test_what_was_not_compared_with_a_promise_is_unfinished():
+    cell = replace(short_cells()[0], n_studies=3)
+    lines = [{"number": n, "tests": {"a": {"p": 0.5, "value": 0.5, "low": 0.1, "high": 0.9}}} for n in range(3)]
+    assert summarise(cell, lines).unfinished == ()
+    assert summarise(cell, lines[:2]).unfinished == ("2 of 3 studies",)
+    effect = replace(cell, effect=0.5)
+    assert summarise(effect, lines).unfinished == ("no promise of power",)
+    assert "**unfinished**" in markdown([row(summarise(effect, lines))])
+    assert summarise(effect, lines, promised=Rate(0, 400)).unfinished == ()
+
+
+def test_power_promises_for_the_design_that_is_simulated(tmp_path):
+    """Each rater judges one system of an item: the promise once was that of raters who judge all of them, 59 % for 48 %."""
+    cell = Cell("ratings-crossed", 12, 0.6, Assumptions(), "tests", 1)
+    data = simulated(cell, 0, 1)
+    assert data.judgments.group_by("rater", "item").len()["len"].to_list() == [1] * 120
+    study = data.study
+    setting = Setting(12, n_items_of(study), 0.6, 0.05, 1, Assumptions())
+    own_seed = int(np.random.SeedSequence([1, 12, setting.n_items, 0]).generate_state(1)[0])
+    truth, habits, _ = planted(study, 0.6, own_seed)
+    tests = primary_tests(simulated_data(study, truth, habits, n_raters=12, seed=own_seed), Options.declared(study))
+    (promised,) = simulate_tests(study, setting, [0])
+    assert promised == {label: test.details.get("p_adjusted", test.p_value) for label, test in tests.items()}
 
 
 def test_shuffled_retrievers_find_the_right_answers_equally_often():

@@ -263,3 +263,34 @@ def test_random_criterion_order_is_the_riders_own():
 def test_snapshot_order_does_not_matter():
     base = Snapshot(5, cell_counts={0: 1, 1: 1, 2: 1, 3: 1})
     assert draw_session(ANCHORING, base) == draw_session(ANCHORING, replace(base, cell_counts={3: 1, 2: 1, 1: 1, 0: 1}))
+
+
+@pytest.mark.parametrize("n_shown", [1, 2])
+@pytest.mark.parametrize("order", ["random", "fixed", "counterbalanced"])
+def test_raters_who_see_some_of_the_systems_see_them_equally_often(n_shown, order):
+    study = with_design(
+        LIKERT, items_per_rater="all", judgments_per_item=None, systems_per_item=n_shown, system_order=order
+    )
+    study = replace(study, items=tuple(item for item in study.items if not item.metadata.get("practice"))[:9])
+    names = [system.name for system in study.spec.systems]
+    desk = Desk(study)
+    raters = [build_plan(study, desk.arrive()).tasks for _ in range(2 * len(names))]
+    for tasks in raters:
+        shown = [task.systems for task in tasks if not task.is_practice]
+        assert {len(systems) for systems in shown} == {n_shown}
+        assert set(Counter(itertools.chain(*shown)).values()) == {n_shown * 9 // len(names)}
+        if order == "fixed":
+            assert all(list(systems) == sorted(systems, key=names.index) for systems in shown)
+    by_item = Counter((task.item_id, system) for tasks in raters for task in tasks for system in task.systems)
+    assert set(by_item.values()) == {2 * n_shown}
+    assert len(by_item) == 9 * len(names)
+
+
+def test_gold_items_are_shown_whole():
+    changed = LIKERT.spec.design.model_copy(update={"systems_per_item": 1})
+    study = replace(LIKERT, spec=LIKERT.spec.model_copy(update={"design": changed}))
+    tasks = [task for task in build_plan(study, Desk(study).arrive()).tasks if not task.is_practice]
+    gold = {task.item_id: len(task.systems) for task in tasks if task.item_id in study.gold_ids}
+    assert gold
+    assert set(gold.values()) == {3}
+    assert {len(task.systems) for task in tasks if task.item_id not in gold} == {1}

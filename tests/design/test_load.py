@@ -142,6 +142,15 @@ def test_errors_name_the_place_and_the_remedy(study_dir, old, new, fragment, mes
     assert remedy in found[0].remedy
 
 
+@pytest.mark.parametrize(
+    ("n", "message"), [(3, "no item has more than 2 responses"), (1, ""), (0, "0 is out of range")]
+)
+def test_how_many_systems_of_an_item_are_shown_is_checked(study_dir, n, message):
+    edit(study_dir, "recruitment:", f"design: {{systems_per_item: {n}}}\nrecruitment:")
+    found = [p.message for p in problems(study_dir)]
+    assert (message in " ".join(found)) if message else not found
+
+
 def test_all_problems_come_at_once(study_dir):
     edit(study_dir, "question: How good is it?", "qestion: How good is it?")
     edit(study_dir, "points: 5", "points: 50")

@@ -235,3 +235,19 @@ def test_a_map_gives_each_role_once():
     assert parse_map(["rater=w", "criterion=:a=b"]) == {"rater": "w", "criterion": ":a=b"}
     with pytest.raises(DialometerError, match="twice"):
         parse_map(["rater=w", "rater=x"])
+
+
+def test_a_drafted_study_says_how_many_items_and_systems_each_rater_judged(bring_in):
+    """Power planned from it would otherwise be that of raters who judge everything."""
+    lines = ["rater,item,system,fluency"]
+    for rater in range(6):
+        for number in range(4):
+            item = (rater + number) % 8
+            lines.append(f"r{rater},i{item},{'abc'[(rater + item) % 3]},{1 + (rater + number) % 5}")
+    design = bring_in("\n".join(lines), criteria=["fluency"]).study.spec.design
+    assert (design.items_per_rater, design.systems_per_item) == (4, 1)
+    everything = ["rater,item,system,fluency"] + [
+        f"r{r},i{i},{s},{1 + (r + i) % 5}" for r in range(3) for i in range(3) for s in "ab"
+    ]
+    design = bring_in("\n".join(everything), criteria=["fluency"], folder="all", name="all.csv").study.spec.design
+    assert (design.items_per_rater, design.systems_per_item) == ("all", None)

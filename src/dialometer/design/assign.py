@@ -57,6 +57,7 @@ class _Stream(IntEnum):
     GOLD = 5
     SYSTEMS = 6
     CRITERIA = 7
+    SHOWN = 8
 
 
 def _rng(study: Study, stream: _Stream, *numbers: int) -> np.random.Generator:
@@ -248,7 +249,7 @@ def _system_orders(study: Study, draw: Draw, block: str, items: Sequence[Item]) 
     pending: dict[int, list[tuple[int, ...]]] = {}
     orders = []
     for number, item in enumerate(items):
-        systems = tuple(item.systems)
+        systems = _systems_shown(study, draw, item)
         if how == "fixed" or not isinstance(item, ResponsesItem | PairItem):
             orders.append(systems)
             continue
@@ -263,6 +264,26 @@ def _system_orders(study: Study, draw: Draw, block: str, items: Sequence[Item]) 
             row = pending[n].pop()
         orders.append(tuple(systems[i] for i in row))
     return orders
+
+
+def _systems_shown(study: Study, draw: Draw, item: Item) -> tuple[str, ...]:
+    """The systems of which a rater sees something: all, or those that a Latin square gives to this rater and item.
+
+    Over consecutive raters each item shows each system equally often, and so does each rater over consecutive items.
+    """
+    systems, n_shown = tuple(item.systems), study.n_systems_shown(item)
+    n = len(systems)
+    if n_shown == n:
+        return systems
+    round_, place = divmod(draw.ordinal - 1, n)
+    shift = int(_rng(study, _Stream.SHOWN, round_).permutation(n)[place])
+    first = study.item_numbers[item.id] + shift
+    return tuple(system for i, system in enumerate(systems) if is_shown(i, first, n, n_shown))
+
+
+def is_shown(system: int, first: int, n: int, n_shown: int) -> bool:
+    """Whether a system is among ``n_shown`` of ``n`` beginning with number ``first``, counted in a circle."""
+    return (system - first) % n < n_shown
 
 
 def balance(study: Study, cell_counts: Mapping[int, int]) -> int:

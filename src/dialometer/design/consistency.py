@@ -287,6 +287,8 @@ def _numbers_can_be_met(c: _Checker) -> None:
             "with blocks, each block says how many items a rater gets",
             "use n_items in the blocks",
         )
+    if design.systems_per_item is not None:
+        _parts_of_items(c, design.systems_per_item)
     n_practice = len(c.study.practice_items)
     if design.n_practice_items > n_practice:
         c.add(
@@ -301,6 +303,27 @@ def _numbers_can_be_met(c: _Checker) -> None:
             "give recruitment.quota or design.judgments_per_item",
             "warning",
         )
+
+
+def _parts_of_items(c: _Checker, n_shown: int) -> None:
+    """Whether raters can be shown only some of an item's responses."""
+    place = ("design", "systems_per_item")
+    most = max((len(item.systems) for item in c.study.items), default=n_shown)
+    if c.spec.items.kind != "responses":
+        c.add(place, "only items of the kind 'responses' can be shown in part", "remove it")
+    elif n_shown > most:
+        c.add(place, f"no item has more than {most} responses", f"use a number up to {most}, or remove it")
+    elif any(scale.compares for name, scale in c.spec.scales.items() if name in _used_scales(c)):
+        c.add(
+            place, "a scale that compares responses needs all of them on the screen", "remove it, or use a rating scale"
+        )
+
+
+def _used_scales(c: _Checker) -> set[str]:
+    changed = [change for factor in c.spec.design.factors for change in (level.set for level in factor.levels)]
+    changed += [block.set for block in c.spec.design.blocks]
+    used = {criterion.scale for criterion in c.spec.criteria}
+    return used | {scale for change in changed for scale in (change.scales or {}).values()}
 
 
 def _systems_are_used(c: _Checker) -> None:

@@ -23,7 +23,7 @@ MAX_LOCK_BYTES = MAX_ITEMS_BYTES
 LATER: dict[str, tuple[str, ...]] = {
     "analysis": ("bins",),
     "authors": (),
-    "design": ("hold_minutes",),
+    "design": ("hold_minutes", "systems_per_item"),
     "licence": (),
     "live": (),
     "privacy": (),

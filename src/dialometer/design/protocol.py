@@ -149,7 +149,7 @@ def _n_raters(study: Study, n_items_per_rater: int | None) -> int | None:
 def judgments_on(study: Study, item: Item, block: Block, condition: Condition) -> int:
     """How many judgments one rater gives on one item."""
     presentation = study.presentation(condition, block)
-    n_targets = len(item.systems) if isinstance(item, ResponsesItem | PairItem) else 1
+    n_targets = study.n_systems_shown(item) if isinstance(item, ResponsesItem | PairItem) else 1
     if isinstance(item, DialogueItem) and study.spec.items.rate == "turns":
         n_targets = sum(turn.role == "agent" for turn in item.turns)
     return sum(
@@ -213,8 +213,8 @@ def item_seconds(study: Study, item: Item, block: Block, condition: Condition) -
     presentation = study.presentation(condition, block)
     criteria = study.block_criteria(block)
     n_screens = len(criteria) if presentation.layout == "one_per_screen" else 1
-    seconds = _n_words(item) / WORDS_PER_SECOND + n_screens * SECONDS_PER_SCREEN
-    n_targets = len(item.systems) if isinstance(item, ResponsesItem | PairItem) else 1
+    n_targets = study.n_systems_shown(item) if isinstance(item, ResponsesItem | PairItem) else 1
+    seconds = _n_words(item, n_targets) / WORDS_PER_SECOND + n_screens * SECONDS_PER_SCREEN
     for criterion in criteria:
         scale = study.scale_for(criterion, presentation)
         seconds += scale.seconds_per_answer * (1 if scale.compares else n_targets)
@@ -226,10 +226,11 @@ def chat_seconds(item: Item) -> float:
     return 2 * item.min_turns * SECONDS_PER_CHAT_TURN if isinstance(item, ChatItem) else 0.0
 
 
-def _n_words(item: Item) -> int:
+def _n_words(item: Item, n_targets: int) -> float:
     match item:
         case ResponsesItem():
-            texts = [turn.text for turn in item.context] + list(item.responses.values()) + [item.standard or ""]
+            read = sum(len(text.split()) for text in item.responses.values()) * n_targets / max(1, len(item.responses))
+            return read + sum(len(text.split()) for text in (*(t.text for t in item.context), item.standard or ""))
         case PairItem():
             texts = [turn.text for turn in item.a.turns] + [turn.text for turn in item.b.turns]
         case DialogueItem():

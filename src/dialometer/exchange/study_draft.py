@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,6 +74,9 @@ class StudyDraft:
         self.questions: dict[tuple[str, str], ObservedValues] = {}
         self.question_names: dict[str, str] = {}
         self.raters: set[str] = set()
+        self.rated: dict[str, dict[str, int]] = {}
+        """For each rater and item the systems that were rated: bits, by the number of the system."""
+        self.system_bits: dict[str, int] = {}
         self.evidence: dict[Condition, dict[str, ObservedValues]] = {}
         self.has_judgments_of_no_system = False
 
@@ -115,10 +119,28 @@ class StudyDraft:
             if system:
                 self.systems.name(system)
                 item.responses.setdefault(system, "")
+        of_rater = self.rated.setdefault(record.rater, {})
+        of_rater[record.item] = of_rater.get(record.item, 0) | self._bit(named)
         item.block = item.block or record.block
         item.is_practice |= record.is_practice
         if record.turn is not None:
             item.turns.add(record.turn)
+
+    def _bit(self, system: str) -> int:
+        return self.system_bits.setdefault(system, 1 << len(self.system_bits)) if system else 0
+
+    @property
+    def items_per_rater(self) -> int | None:
+        """How many items half of the raters judged at least, where that is not all of them: what a plan should assume."""
+        numbers = [len(items) for items in self.rated.values()]
+        usual = round(statistics.median(numbers)) if numbers else 0
+        return usual if 0 < usual < len(self.items) else None
+
+    @property
+    def systems_per_item(self) -> int | None:
+        """How many systems of an item a rater judged at most, where that is never all of them."""
+        most = max((bits.bit_count() for of_rater in self.rated.values() for bits in of_rater.values()), default=0)
+        return most if 0 < most < len(self.systems.names) else None
 
     def _answered(self, record: AnswerRecord, intake: Intake) -> None:
         part = record.part or "post"
@@ -303,6 +325,10 @@ class _StudyWriter:
         design: dict[str, Any] = {"factors": self._factors()}
         if set(draft.blocks) - {"main"}:
             design["blocks"] = [{"name": name} for name in draft.blocks]
+        elif not draft.candidates:
+            design["items_per_rater"] = draft.items_per_rater
+        if self.kind == "responses" and not self._has_choices():
+            design["systems_per_item"] = draft.systems_per_item
         return {
             "dialometer": 1,
             "name": self.name,
@@ -345,12 +371,15 @@ class _StudyWriter:
         items = list(self.draft.items.values())
         if self.draft.candidates:
             return "candidate"
-        if any(compares(scale["type"]) for of in self.by_condition.values() for scale in of.values()):
+        if self._has_choices():
             return "transcript_pair" if all(len(item.responses) == 2 for item in items) else "responses"
         if self.draft.has_judgments_of_no_system:
             return "candidate"
         has_turns = any(item.turns for item in items)
         return "dialogue" if has_turns or all(len(item.responses) == 1 for item in items) else "responses"
+
+    def _has_choices(self) -> bool:
+        return any(compares(scale["type"]) for of in self.by_condition.values() for scale in of.values())
 
     def _scale(self, scale: Scale, about: str) -> str:
         """The name of a scale, declared once however many criteria use it."""

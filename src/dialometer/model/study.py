@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from dialometer.model.dialogue import Role
-from dialometer.model.item import CandidateItem, Item, ItemKind
+from dialometer.model.item import CandidateItem, Item, ItemKind, ResponsesItem
 from dialometer.model.live import Live
 from dialometer.model.part import Name, Part
 from dialometer.model.quality import QualityRule
@@ -172,6 +172,12 @@ class Design(Part):
     )
     judgments_per_item: int | None = Field(
         default=None, ge=1, description="How many distinct raters each item needs; no limit if left out."
+    )
+    systems_per_item: int | None = Field(
+        default=None,
+        ge=1,
+        description="How many of an item's responses each rater rates, counterbalanced over raters and items; "
+        "all if left out.",
     )
     quota_per: Literal["study", "condition", "cell"] = Field(
         default="study",
@@ -390,6 +396,17 @@ class Study:
         """The recordings of candidates."""
         named = (item.recording for item in self.items if isinstance(item, CandidateItem))
         return tuple(recording for recording in named if recording is not None)
+
+    @cached_property
+    def item_numbers(self) -> dict[str, int]:
+        """Each item's place in the file, from 0."""
+        return {item.id: number for number, item in enumerate(self.items)}
+
+    def n_systems_shown(self, item: Item) -> int:
+        """Of how many systems each rater sees something when given this item; gold items are shown whole."""
+        wanted, n = self.spec.design.systems_per_item, len(item.systems)
+        is_part = wanted is not None and isinstance(item, ResponsesItem) and item.id not in self.gold_ids
+        return min(wanted or n, n) if is_part else n
 
     @cached_property
     def items_by_id(self) -> dict[str, Item]:

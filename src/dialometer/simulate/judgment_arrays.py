@@ -34,6 +34,8 @@ class _Crew:
     cell: NDArray[np.int64]
     taste: Mapping[str, Floats]
     """For each system how much better each rater finds it than others do."""
+    shift: NDArray[np.int64]
+    """Where raters begin in the circle of systems, if they see only some of an item's."""
 
 
 def simulate_judgments(
@@ -70,7 +72,16 @@ def _draw_crew(study: Study, habits: Habits, n_raters: int, seed: int, rng: np.r
             name: np.array([rater.taste(name) for rater in raters])
             for name in ("", *(s.name for s in study.spec.systems))
         },
+        shift=_shifts(study, n_raters, rng),
     )
+
+
+def _shifts(study: Study, n_raters: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Permuted blocks, as the assignment draws them; without chance where all systems are shown."""
+    n = len(study.spec.systems)
+    if study.spec.design.systems_per_item is None:
+        return np.zeros(n_raters, dtype=np.int64)
+    return np.concatenate([rng.permutation(n) for _ in range(-(-n_raters // n))])[:n_raters].astype(np.int64)
 
 
 def _pools(study: Study, block: Block) -> list[tuple[tuple[Item, ...], int]]:
@@ -131,16 +142,17 @@ def _criterion_columns(
         names = np.array([_systems(entry) for entry in items], dtype=object)[item]
         if habits.taste_sd:
             perceived = perceived + _tastes(crew, who, names)
-        order = np.argsort(rng.random(perceived.shape), axis=2)  # order[r, i, place] = system
+        is_shown, n_shown = _shown(study, items, item, crew.shift[who])
+        order = np.argsort(rng.random(perceived.shape) + ~is_shown, axis=2)  # order[r, i, place] = system
         side = np.argsort(order, axis=2) + 1
         if n_systems > 1:
-            perceived = perceived + habits.position_bias * (side == 1)
+            perceived = perceived + habits.position_bias * ((side == 1) & (n_shown[..., None] > 1))
         # A choice is one answer, ratings are one for each system; each is careless by itself.
         answers_shape = (*item.shape, 1) if scale.compares else perceived.shape
         is_random = crew.is_careless[who][:, None, None] & (rng.random(answers_shape) < habits.careless_rate)
         perceived = np.where(is_random, rng.normal(0, 1.5, perceived.shape), perceived)
         common = {
-            "order": _joined(np.take_along_axis(names, order, axis=2)),
+            "order": _joined(np.take_along_axis(names, order, axis=2), n_shown),
             "rater": np.broadcast_to(who[:, None] + 1, item.shape),
             "item": np.array([entry.id for entry in items])[item],
             "position": np.broadcast_to(np.arange(1, item.shape[1] + 1), item.shape),
@@ -153,7 +165,8 @@ def _criterion_columns(
             utility = perceived + crew.bias[who][:, None, None] + shifts.get(cell, 0.0)
             answers = scale.simulate(utility, number_use(habits, crew.log_modulus[who][:, None, None], anchor))
             if answers is not None:
-                parts.append(_rated(scale, answers, names, side, common, fixed))
+                rated = _rated(scale, answers, names, side, common, fixed)
+                parts.append({name: column[is_shown.ravel()] for name, column in rated.items()})
     return parts
 
 
@@ -165,11 +178,23 @@ def _tastes(crew: _Crew, who: NDArray[np.int64], names: NDArray[Any]) -> Floats:
     return tastes
 
 
-def _joined(shown: NDArray[Any]) -> NDArray[Any]:
+def _shown(
+    study: Study, items: Sequence[Item], given: NDArray[np.int64], shift: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which systems each rater sees on each item, raters × items × systems, and how many."""
+    n = len(_systems(items[0]))
+    if study.spec.design.systems_per_item is None:
+        return np.ones((*given.shape, n), dtype=np.bool_), np.full(given.shape, n)
+    n_shown = np.array([study.n_systems_shown(item) for item in items])[given]
+    first = np.array([study.item_numbers[item.id] for item in items])[given] + shift[:, None]
+    return (np.arange(n) - first[..., None]) % n < n_shown[..., None], n_shown
+
+
+def _joined(names: NDArray[Any], n_shown: NDArray[np.int64]) -> NDArray[Any]:
     """Systems in the order shown, separated by |, as the long table has them."""
-    text = shown[..., 0]
-    for place in range(1, shown.shape[2]):
-        text = text + "|" + shown[..., place]
+    text = names[..., 0]
+    for place in range(1, names.shape[2]):
+        text = np.where(n_shown > place, text + "|" + names[..., place], text)
     return np.asarray(text)
 
 

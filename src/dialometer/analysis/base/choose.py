@@ -200,13 +200,9 @@ def analyse(
         study = grouped_by(study, by)
         data = replace(data, study=study)
     declared = study.spec.analysis
-    options = Options(
-        confidence=declared.confidence,
-        n_resamples=n_resamples or declared.n_resamples,
-        seed=study.spec.seed if seed is None else seed,
-        correction=declared.correction,
-        has_fixed_items=declared.items == "fixed",
-        model=declared.model,
+    options = Options.declared(study)
+    options = replace(
+        options, n_resamples=n_resamples or options.n_resamples, seed=options.seed if seed is None else seed
     )
     findings = (
         [_run(family, data, options) for family in families(study)] if len(data.judgments) else [nothing_left(data)]

@@ -37,6 +37,19 @@ class Options:
     model: Literal["linear", "ordinal"] = "linear"
     """How systems are compared on Likert scales."""
 
+    @classmethod
+    def declared(cls, study: Study) -> Options:
+        """As the study declares them."""
+        analysis = study.spec.analysis
+        return cls(
+            confidence=analysis.confidence,
+            n_resamples=analysis.n_resamples,
+            seed=study.spec.seed,
+            correction=analysis.correction,
+            has_fixed_items=analysis.items == "fixed",
+            model=analysis.model,
+        )
+
     @property
     def resampling(self) -> BootstrapSettings:
         """What every bootstrap needs to know."""

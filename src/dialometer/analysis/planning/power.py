@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -108,15 +108,7 @@ def primary_tests(data: StudyData, options: Options) -> dict[str, Estimate]:
 def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> list[dict[str, float]]:
     """The corrected p-values of some simulated studies. Runs in a process of its own, on one thread."""
     sized = resized(study, setting.n_items)
-    declared = study.spec.analysis
-    options = Options(
-        confidence=1 - setting.alpha,
-        n_resamples=100,
-        seed=0,
-        correction=declared.correction,
-        has_fixed_items=declared.items == "fixed",
-        model=declared.model,
-    )
+    options = replace(Options.declared(study), confidence=1 - setting.alpha, n_resamples=100, seed=0)
     p_values = []
     for number in numbers:
         seed = int(

@@ -168,6 +168,11 @@ def _design(study: Study) -> Parts:
         lines.append("- Each rater gets as many items as the rater likes.")
     else:
         lines.append(f"- Each rater gets {f'{n_given} of the items' if n_given < plan.n_items else 'all items'}.")
+    if design.systems_per_item is not None:
+        lines.append(
+            f"- Of each item a rater sees the responses of {design.systems_per_item} of the systems, counterbalanced "
+            "(Latin square over raters and items)."
+        )
     lines += [f"- What raters see. {line}" for line in shown_words(study)]
     yield "Study design", "\n".join(lines)
     yield (

@@ -56,13 +56,7 @@ def add_to(app: typer.Typer) -> None:
                 study = open_study(folder)
                 with open_store(folder, "", create=False) as store:
                     loaded.append(load_data(study, store))
-            declared = loaded[0].study.spec.analysis
-            options = Options(
-                confidence=declared.confidence,
-                n_resamples=declared.n_resamples,
-                seed=loaded[0].study.spec.seed,
-                correction=declared.correction,
-            )
+            options = Options.declared(loaded[0].study)
             made = compare_methods(loaded, options, helper_pay_per_hour=wizard_pay)
             step("Writing")
             files = render(made, out, formats=formats or None)

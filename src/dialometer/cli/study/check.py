@@ -136,6 +136,8 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
         if spec.design.items_per_rater == "unlimited"
         else known(numbers.n_items_per_rater),
     )
+    if spec.design.systems_per_item is not None:
+        table.add_row("Systems per item", f"{spec.design.systems_per_item:,} for each rater")
     table.add_row("Judgments per rater", known(numbers.n_judgments_per_rater))
     table.add_row("Raters needed", known(numbers.n_raters))
     if numbers.qualifications:
