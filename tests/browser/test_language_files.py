@@ -67,7 +67,7 @@ def test_every_text_is_used_and_every_used_text_exists() -> None:
     built = {f"message.{kind}.{part}" for kind in MESSAGES for part in ("title", "text")}
     for key in known - built:
         is_built = key.startswith(("answer.", "done.")) or re.match(
-            r"(screening|pre|post|attention|comprehension|field)\.", key
+            r"(screening|pre|post|attention|comprehension|field|checklist)\.", key
         )
         assert is_built or f'"{key}"' in code or f"'{key}'" in code, key
 

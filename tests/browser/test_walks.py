@@ -12,7 +12,7 @@ from walking import DESKTOP, PHONE, KeyboardRater, Rater, Served, copy_study, sh
 
 pytestmark = pytest.mark.browser
 
-TEMPLATES = ["anchoring", "strategies", "acute", "best-worst", "avatar", "chat", "likert"]
+TEMPLATES = ["anchoring", "strategies", "acute", "best-worst", "avatar", "chat", "likert", "rubric"]
 OTHERS = ["replies", "turns", "arabic"]
 RIGHT = {"who_is_judged": "Speaker 2 in each conversation", "reading_check": "2", "look": "No"}
 WAYS: dict[str, tuple[type[Rater], dict[str, Any]]] = {
@@ -29,8 +29,8 @@ WALKS = [
     *(
         pytest.param(name, way, marks=pytest.mark.slow)
         for way, names in (
-            ("mouse", ("anchoring", "strategies", "avatar", "chat")),
-            ("keyboard-phone", ("anchoring", "strategies", "acute", "avatar", "likert")),
+            ("mouse", ("anchoring", "strategies", "avatar", "chat", "rubric")),
+            ("keyboard-phone", ("anchoring", "strategies", "acute", "avatar", "likert", "rubric")),
         )
         for name in names
     ),

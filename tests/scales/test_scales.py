@@ -19,6 +19,13 @@ EXAMPLES = {
     "choice": {"options": ["yes", "no"]},
     "multiple": {"options": ["a", "b", "c"], "at_least": 1, "at_most": 2},
     "text": {"max_length": 20},
+    "checklist": {
+        "points": [
+            {"name": "right", "text": "Is it right?", "weight": 3},
+            {"name": "invents", "text": "Does it invent facts?", "wanted": False},
+            {"name": "polite", "text": "Is it polite?"},
+        ]
+    },
 }
 PLACES = ("1", "2", "3")
 
@@ -47,6 +54,11 @@ def test_every_scale_has_an_example_here():
         ("choice", "yes", "yes"),
         ("multiple", ["c", "a"], ["a", "c"]),
         ("text", "  caf\u0065\u0301 ", "caf\u00e9"),
+        (
+            "checklist",
+            {"right": True, "invents": "No", "polite": "n/a"},
+            {"right": "yes", "invents": "no", "polite": "not_applicable"},
+        ),
     ],
 )
 def test_answers_are_read(name, raw, value):
@@ -83,6 +95,10 @@ def test_answers_are_read(name, raw, value):
         ("text", " "),
         ("text", "x" * 21),
         ("text", "a\x00b"),
+        ("checklist", {"right": "yes", "invents": "no"}),
+        ("checklist", {"right": "yes", "invents": "no", "polite": "perhaps"}),
+        ("checklist", {"right": "yes", "invents": "no", "polite": "yes", "stray": "no"}),
+        ("checklist", "yes"),
     ],
 )
 def test_wrong_answers_get_a_sentence(name, raw):
@@ -212,3 +228,23 @@ def test_both_are_bad_is_an_answer_of_its_own():
     assert scale.describe() == "choice of one of two with tie and both bad"
     with pytest.raises(AnswerError, match="one of the answers"):
         scale.parse("cannot_tell", ["1", "2"])
+
+
+def test_a_checklist_is_the_weighted_share_of_the_points_that_apply():
+    scale = make("checklist")
+    assert scale.number({"right": "yes", "invents": "yes", "polite": "yes"}) == 80
+    assert scale.number({"right": "yes", "invents": "no", "polite": "not_applicable"}) == 100
+    assert scale.number({"right": "no", "invents": "no", "polite": "not_applicable"}) == 25
+    assert scale.number(dict.fromkeys(("right", "invents", "polite"), "not_applicable")) is None
+    assert scale.details({"right": "yes", "invents": "yes", "polite": "not_applicable"}) == [
+        ("right", "yes", True, 3),
+        ("invents", "yes", False, 1),
+        ("polite", "not_applicable", None, 1),
+    ]
+    assert '"invents" = Does it invent facts?' in scale.answer_format()
+    with pytest.raises(AnswerError, match="this one is missing: “Is it polite"):
+        scale.parse({"right": "yes", "invents": "no"})
+    with pytest.raises(AnswerError, match="with yes or no"):
+        make("checklist", allow_not_applicable=False).parse(dict.fromkeys(("right", "invents", "polite"), "n/a"))
+    with pytest.raises(ValueError, match="given twice: right"):
+        make("checklist", points=[{"name": "right", "text": "?"}, {"name": "right", "text": "!"}])

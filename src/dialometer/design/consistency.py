@@ -374,6 +374,10 @@ def _gold_is_known(c: _Checker) -> None:
             c.known(acceptable.criterion, c.study.criteria_by_name, "criterion", (*path, "criterion"))
             if acceptable.system:
                 c.known(acceptable.system, [s.name for s in c.spec.systems], "system", (*path, "system"))
+            criterion = c.study.criteria_by_name.get(acceptable.criterion)
+            scale = c.spec.scales.get(criterion.scale) if criterion else None
+            if acceptable.point and scale is not None:
+                c.known(acceptable.point, scale.point_texts(), "point of the checklist", (*path, "point"))
 
 
 def _analysis_is_possible(c: _Checker) -> None:

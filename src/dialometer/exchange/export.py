@@ -32,6 +32,8 @@ from dialometer.exchange.export_tables import (
     RaterNames,
     answer_frames,
     chat_frames,
+    detail_frames,
+    detail_tables,
     finding_frames,
     judgments_table,
     screen_frames,
@@ -245,6 +247,9 @@ class _Job:
         raters = RaterNames(self.store)
         judged = JudgmentRows(self.study, self.store, self.include_practice, self.include_corrected)
         self._write(judgments_table(factors), judged.frames())
+        included = {"include_practice": self.include_practice, "include_corrected": self.include_corrected}
+        for scale_type, table in detail_tables(self.study).items():
+            self._write(table, detail_frames(self.study, self.store, scale_type, table, **included))
         self._write(ANSWERS, answer_frames(self.study, self.store, raters, include_corrected=self.include_corrected))
         self._write(SCREENS, screen_frames(self.store, raters))
         self._write(FINDINGS, finding_frames(self.store, raters))
@@ -253,15 +258,14 @@ class _Job:
         if any(item.kind == "chat" for item in self.study.items):
             self._write(CHAT_TURNS, chat_frames(self.store, raters, self.study, sessions))
         if is_about_dialogues(self.study):
-            table = long_table(self.store.records.judgment_batches(), self.study)
-            self._write(PAIRS, pair_frames(self.study, counted(table)))
+            judgments = long_table(self.store.records.judgment_batches(), self.study)
+            self._write(PAIRS, pair_frames(self.study, counted(judgments)))
         reasons = {entry.session_id: entry.reason for entry in self.store.exclusions.log() if entry.is_excluded}
         by_session = sessions_table(self._factors(sessions))
         self._write(by_session, session_frames(by_session, raters, sessions, reasons, judged.n_counted))
         about = self._about()
         self._write_dictionary(about, judged.n_practice_left_out)
-        options = {"include_practice": self.include_practice, "include_corrected": self.include_corrected}
-        options |= {OPTION: self.is_escaped}
+        options = {**included, OPTION: self.is_escaped}
         head = {"dialometer": __version__, "format": self.format, "study": about, "options": options}
         return Export(
             folder=self.folder.target,

@@ -142,6 +142,31 @@ CHAT_TURNS = ExportTable(
 )
 
 
+_KINDS = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
+_OF_JUDGMENT = ("judgment", "rater", "session", "source", "is_excluded", "item", "system", "criterion")
+"""What says to which judgment a part of an answer belongs."""
+
+
+def detail_tables(study: Study) -> dict[str, ExportTable]:
+    """The tables of answers that have parts, by the type of their scale."""
+    names = {criterion.scale for criterion in study.spec.criteria}
+    names |= {name for cell in study.cells for block in study.blocks for name in study.presentation(cell, block).scales.values()}
+    asked = [study.spec.scales[name] for name in sorted(names)]
+    return {
+        scale.type: ExportTable(
+            scale.detail_table.name,
+            scale.detail_table.meaning,
+            {
+                **{name: COLUMNS[name] for name in _OF_JUDGMENT},
+                "rated_turn": COLUMNS["turn"],
+                **{name: (_KINDS[kind], meaning) for name, (kind, meaning) in scale.detail_table.columns.items()},
+            },
+        )
+        for scale in asked
+        if scale.detail_table is not None
+    }
+
+
 # the rows, a part at a time
 #
 # Raters leave the database only under the pseudonym that follows from their order of arrival. Nothing here reads who they
@@ -210,6 +235,26 @@ class JudgmentRows:
             self.raters.add(rater)
         for source, n in frame.group_by("source").len().iter_rows():
             self.sources[source] = self.sources.get(source, 0) + n
+
+
+def detail_frames(
+    study: Study, store: Store, scale_type: str, table: ExportTable, *, include_practice: bool, include_corrected: bool
+) -> Iterator[pl.DataFrame]:
+    """The parts of answers on scales of one type, in the order of the judgments."""
+    judged = JudgmentRows(study, store, include_practice, include_corrected)
+    factors = [FACTOR_PREFIX + factor.name for factor in study.spec.design.factors]
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for frame in judged.frames():
+            for row in frame.filter(pl.col("scale") == scale_type).iter_rows(named=True):
+                condition = {name.removeprefix(FACTOR_PREFIX): row.get(name) or "" for name in factors}
+                scale = study.judged_on(row["criterion"], row["block"], condition)
+                if scale is None or scale.type != scale_type:
+                    continue
+                own = (*(row[name] for name in _OF_JUDGMENT), row["turn"])
+                yield from ((*own, *part) for part in scale.details(json.loads(row["answer"])))
+
+    return frames(table, rows())
 
 
 def answer_frames(study: Study, store: Store, raters: RaterNames, *, include_corrected: bool) -> Iterator[pl.DataFrame]:

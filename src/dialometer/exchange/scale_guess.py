@@ -24,7 +24,7 @@ def guess_scales(evidence: Mapping[str, ObservedValues]) -> dict[str, Scale]:
     for name, seen in evidence.items():
         known = seen.stated or (seen.hint if seen.hint in trusted else "")
         scales[name] = SCALES.get(known).guess(seen) if known in SCALES else _guess(seen)
-    pointed = [scale for scale in scales.values() if "points" in scale]
+    pointed = [scale for scale in scales.values() if "first" in scale]
     for scale in pointed:
         longest = max(other["points"] for other in pointed if other["first"] == scale["first"])
         if longest - scale["points"] == 1:

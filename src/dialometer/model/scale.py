@@ -33,7 +33,8 @@ ChoiceForm = Literal["one", "ends", "order"]
 class InputField:
     """With what an answer is entered, in terms that any form or annotation tool has."""
 
-    kind: Literal["points", "range", "number", "one_of", "any_of", "order", "text"]
+    kind: Literal["points", "range", "number", "one_of", "any_of", "order", "text", "parts"]
+    """``parts``: several things are entered that belong together, for which other tools have no single control."""
     options: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
@@ -55,6 +56,18 @@ class NumberUse:
     slope: float
     anchor: float | None = None
     anchor_pull: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DetailTable:
+    """The parts of answers as a table of their own in exports: its file name, what a row is, and its columns.
+
+    Each column has the type of its values (``str``, ``int``, ``float`` or ``bool``) and its meaning.
+    """
+
+    name: str
+    meaning: str
+    columns: Mapping[str, tuple[type, str]]
 
 
 class Scale(Part):
@@ -150,6 +163,23 @@ class Scale(Part):
     def takes_own_words(self) -> bool:
         """Whether raters can write what they like."""
         return False
+
+    # What an answer consists of, where it has parts
+
+    detail_table: ClassVar[DetailTable | None] = None
+    """Set where an answer has parts that an export lists one by one; :meth:`details` gives the rows."""
+
+    def details(self, value: Value) -> list[tuple[Any, ...]]:  # noqa: ARG002
+        """The parts of a stored answer, one row of :attr:`detail_table` each."""
+        return []
+
+    def point_texts(self) -> dict[str, str]:
+        """The points of a checklist in the order shown: name, and text for reports. Empty for a scale that is none."""
+        return {}
+
+    def point_results(self, value: Value) -> dict[str, bool | None]:  # noqa: ARG002
+        """For each point of a checklist whether it is met, None where it does not apply."""
+        return {}
 
     # How it is shown and described
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
-# A judgment's value as it is stored: a number, a name, a list of names, or names by role (best and worst).
-Value = int | float | str | list[str] | dict[str, str]
+# A judgment's value as it is stored: a number, a name, a list of names, or parts by name (best and worst, the points of a
+# checklist, marks in a text).
+Value = int | float | str | list[str] | dict[str, Any]
 
 TIE = "tie"
 BOTH_BAD = "both_bad"
@@ -101,6 +103,8 @@ class ObservedValues:
     lowest: float = math.inf
     highest: float = -math.inf
     texts: set[str] = field(default_factory=set)
+    keys: set[str] = field(default_factory=set)
+    """The names of the parts, where values have parts."""
     stated: str = ""
     """The type of scale that the file states."""
     hint: str = ""
@@ -119,6 +123,8 @@ class ObservedValues:
             self.n_numbers += 1
             self.are_whole &= number == int(number)
             self.lowest, self.highest = min(self.lowest, number), max(self.highest, number)
+        if isinstance(raw, dict) and len(self.keys) <= MAX_OPTIONS:
+            self.keys |= {str(key) for key in raw}
         if len(self.texts) <= MAX_OPTIONS or raw in (TIE, BOTH_BAD, CANNOT_TELL):
             self.texts |= {str(part) for part in raw} if isinstance(raw, list) else {str(raw)}
 
@@ -129,6 +135,7 @@ class ObservedValues:
         self.are_whole &= other.are_whole
         self.lowest, self.highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
         self.texts |= other.texts
+        self.keys |= other.keys
         self.stated, self.hint = self.stated or other.stated, self.hint or other.hint
 
     @property

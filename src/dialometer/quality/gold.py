@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from dialometer.model.item import CandidateItem, Item
 from dialometer.model.part import Part
@@ -21,9 +21,17 @@ class Acceptable(Part):
 
     criterion: str
     system: str = Field(default="", description="Only answers about this system; all if left out.")
+    point: str = Field(default="", description="One point of a checklist; one_of then says what it must be answered.")
     at_least: float | None = None
     at_most: float | None = None
     one_of: list[str | int | float] | None = None
+
+    @field_validator("one_of", mode="before")
+    @classmethod
+    def _yaml_words(cls, given: object) -> object:
+        """YAML reads yes and no without quotes as true and false."""
+        words = {True: "yes", False: "no"}
+        return [words[one] if isinstance(one, bool) else one for one in given] if isinstance(given, list) else given
 
     @model_validator(mode="after")
     def _says_something(self) -> Acceptable:
@@ -33,7 +41,9 @@ class Acceptable(Part):
 
     def passes(self, value: Value, scale: Scale | None = None) -> bool:
         """Whether an answer is acceptable; of several names the first or best counts, bounds are on the scale's numbers."""
-        plain = value.get("best", "") if isinstance(value, dict) else value[0] if isinstance(value, list) else value
+        plain = value.get(self.point or "best", "") if isinstance(value, dict) else value
+        if isinstance(value, list):
+            plain = value[0] if value else ""
         if self.one_of is not None and plain not in self.one_of:
             return False
         if self.at_least is None and self.at_most is None:

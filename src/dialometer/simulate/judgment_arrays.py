@@ -222,6 +222,9 @@ def _rated(
 ) -> Columns:
     columns = {key: np.repeat(np.ravel(column), answers.shape[2]) for key, column in common.items()}
     given = answers.ravel()
+    if given.dtype == object and not isinstance(given[:1].tolist()[0], str):  # answers of several parts have no order
+        value = np.array([scale.number(answer) for answer in given.tolist()], dtype=np.float64)
+        return _finish(columns, fixed, system=names.ravel(), value=value, side=side.ravel(), answer=given)
     distinct, place = np.unique(given, return_inverse=True)
     value = np.array([scale.number(answer) for answer in distinct.tolist()], dtype=np.float64)[place]
     choice = {"choice": given} if given.dtype == object else {}
@@ -263,6 +266,7 @@ def _finish(columns: Columns, fixed: dict[str, Any], **given: Any) -> Columns:
         "choice": np.full(n, "", dtype=object),
         "worst": np.full(n, "", dtype=object),
         "side": np.zeros(n, dtype=np.int64),
+        "answer": np.full(n, None, dtype=object),  # only where neither number nor choice is the whole answer
     }
     constant = {
         key: np.full(n, value, dtype=object if isinstance(value, str) else np.int64) for key, value in fixed.items()

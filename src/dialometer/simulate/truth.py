@@ -86,15 +86,21 @@ def gold_overrides(study: Study) -> dict[tuple[str, str], float]:
         for item_id in rule.gold_ids(study):
             item = study.items_by_id[item_id]
             for system in _places(item):
-                overrides[(item_id, system)] = _gold_quality(rule, system)
+                overrides[(item_id, system)] = _gold_quality(study, rule, system)
     for item in study.items:
         if is_gold(item) and isinstance(item, CandidateItem):
             overrides.setdefault((item.id, ""), GOLD_QUALITY)
     return overrides
 
 
-def _gold_quality(rule: Gold, system: str) -> float:
+def _gold_quality(study: Study, rule: Gold, system: str) -> float:
     for acceptable in rule.acceptable:
+        if acceptable.point and acceptable.one_of:
+            if acceptable.system in ("", system):
+                scale = study.spec.scales[study.criteria_by_name[acceptable.criterion].scale]
+                results = scale.point_results({acceptable.point: str(acceptable.one_of[0])})
+                return GOLD_QUALITY if results.get(acceptable.point) else -GOLD_QUALITY
+            continue
         if acceptable.one_of and system:
             return GOLD_QUALITY if system in acceptable.one_of else -GOLD_QUALITY
         if acceptable.system and acceptable.system != system:

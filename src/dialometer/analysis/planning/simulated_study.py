@@ -204,6 +204,8 @@ def _places_by_rater(study: Study, rules: list[QualityRule], columns: Columns, n
 def _judgment(columns: Columns, row: int) -> Judgment:
     choice, worst, value = columns["choice"][row], columns["worst"][row], float(columns["value"][row])
     given: Any = {"best": choice, "worst": worst} if worst else choice or value
+    if "answer" in columns and columns["answer"][row] is not None:
+        given = columns["answer"][row]
     return Judgment(
         session_id=str(columns["rater"][row]),
         item_id=str(columns["item"][row]),
