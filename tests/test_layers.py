@@ -134,7 +134,10 @@ def test_no_folder_of_web_is_crowded():
 ANALYSIS_LINES = [
     {"base"},
     {"shared"},
-    {f"families.{name}" for name in ("ratings", "pairs", "votes", "nominal", "annotations", "candidates", "conversations")},
+    {
+        f"families.{name}"
+        for name in ("ratings", "pairs", "votes", "nominal", "annotations", "candidates", "conversations")
+    },
     {"families.common"},
     {"planning", "reproduce"},
 ]

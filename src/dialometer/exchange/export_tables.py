@@ -150,7 +150,12 @@ _OF_JUDGMENT = ("judgment", "rater", "session", "source", "is_excluded", "item",
 def detail_tables(study: Study) -> dict[str, ExportTable]:
     """The tables of answers that have parts, by the type of their scale."""
     names = {criterion.scale for criterion in study.spec.criteria}
-    names |= {name for cell in study.cells for block in study.blocks for name in study.presentation(cell, block).scales.values()}
+    names |= {
+        name
+        for cell in study.cells
+        for block in study.blocks
+        for name in study.presentation(cell, block).scales.values()
+    }
     asked = [study.spec.scales[name] for name in sorted(names)]
     return {
         scale.type: ExportTable(

@@ -114,7 +114,9 @@ def tool_form(study: Study) -> ToolForm:
         if scale.choice_form == "order":
             left_out.append(f"{criterion.name}: rankings have no place in such a form")
         elif scale.input_field().kind == "parts":
-            left_out.append(f"{criterion.name}: answers of several parts ({scale.describe()}) have no place in such a form")
+            left_out.append(
+                f"{criterion.name}: answers of several parts ({scale.describe()}) have no place in such a form"
+            )
         elif scale.choice_form == "ends":
             fields += [FormField(f"{criterion.name}__{part}", criterion.name, part=part) for part in ("best", "worst")]
         elif scale.compares or max(sizes) == 1:

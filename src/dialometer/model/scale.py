@@ -169,7 +169,7 @@ class Scale(Part):
     detail_table: ClassVar[DetailTable | None] = None
     """Set where an answer has parts that an export lists one by one; :meth:`details` gives the rows."""
 
-    def details(self, value: Value) -> list[tuple[Any, ...]]:  # noqa: ARG002
+    def details(self, value: Value) -> list[tuple[Any, ...]]:
         """The parts of a stored answer, one row of :attr:`detail_table` each."""
         return []
 
@@ -177,7 +177,7 @@ class Scale(Part):
         """The points of a checklist in the order shown: name, and text for reports. Empty for a scale that is none."""
         return {}
 
-    def point_results(self, value: Value) -> dict[str, bool | None]:  # noqa: ARG002
+    def point_results(self, value: Value) -> dict[str, bool | None]:
         """For each point of a checklist whether it is met, None where it does not apply."""
         return {}
 

@@ -224,8 +224,7 @@ def _figure(points: Points) -> Figure:
         for system in points.labels
     ]
     entries = [
-        f"{text} "
-        + ", ".join(f"{s} {value_only(points.shares[s, point], is_percent=True)}" for s in points.labels)
+        f"{text} " + ", ".join(f"{s} {value_only(points.shares[s, point], is_percent=True)}" for s in points.labels)
         for point, text in points.texts.items()
     ]
     spec = dot_interval(dots, value_title="share met", group_title="System", domain=(0.0, 1.0), is_percent=True)
@@ -237,9 +236,7 @@ def differences_section(points: Points) -> Section:
     """Every two systems on every point."""
     rows: list[tuple[Cell, ...]] = []
     for (point, first, second), test in points.differences.items():
-        rows.append(
-            (points.texts[point], first, second, known_cell(test), *p_cells(test, points.options.correction))
-        )
+        rows.append((points.texts[point], first, second, known_cell(test), *p_cells(test, points.options.correction)))
     columns = (
         Column("point", "Point"),
         Column("first", "System"),
@@ -270,7 +267,9 @@ def agreement_section(points: Points) -> Section:
     for k, text in enumerate(points.texts.values()):
         share, kappa, ac1 = points.agreement(k)
         rows.append((text, *(known_cell(estimate) for estimate in (share, kappa, ac1))))
-        notes |= dict.fromkeys(f"{text}: {sentence(note)}" for estimate in (share, kappa, ac1) for note in estimate.notes)
+        notes |= dict.fromkeys(
+            f"{text}: {sentence(note)}" for estimate in (share, kappa, ac1) for note in estimate.notes
+        )
         if ac1.is_known and ac1.value < LOW_AGREEMENT:
             doubtful.append(text)
     words = (
