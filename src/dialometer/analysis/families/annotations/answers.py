@@ -17,7 +17,7 @@ from dialometer.analysis.base.wording import criterion_label, n_of, system_label
 from dialometer.errors import NotEnoughData
 from dialometer.model.scale import Scale
 from dialometer.model.study import Criterion, Study
-from dialometer.stats.observations import Ints
+from dialometer.stats.observations import Ints, codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class PartedAnswers:
         """What was judged: item, system and turn together."""
         turn = np.array([-1 if turn is None else turn for turn in self.turns], dtype=np.int64) + 1
         joined = (self.item * len(self.system_names) + self.system) * (int(turn.max(initial=0)) + 1) + turn
-        return np.unique(joined, return_inverse=True)[1]
+        return codes(joined)[0]
 
     def of_system(self, code: int) -> NDArray[np.bool_]:
         """Which answers are about a system."""
