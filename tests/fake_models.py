@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from loopback import Handler, serving_http
 
@@ -44,6 +44,11 @@ class FakeModels:
         self.url = url
         self.answers: list[Said | Callable[[dict[str, Any]], Said]] = [Said()]
         self.requests: list[tuple[str, dict[str, Any], dict[str, str]]] = []
+
+    def options(self, agent: str) -> dict[str, Any]:
+        """Options of an agent of that name with this server behind it."""
+        base = {"base_url": self.url if agent == "ollama" else f"{self.url}/v1", "model": "m"}
+        return base | {"max_tokens": 100} if agent == "anthropic" else base
 
     def next(self, body: dict[str, Any]) -> Said:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -148,4 +153,85 @@ class _OpenAI:
         return _event({"error": {"message": message}})
 
 
-_FORMS: dict[str, type[_OpenAI]] = {"/v1/chat/completions": _OpenAI}
+class _Anthropic(_OpenAI):
+    """Named events, blocks of content, and a word that it thinks, which is none of the response."""
+
+    _REASONS: ClassVar[dict[str, str]] = {"stop": "end_turn", "tool_calls": "tool_use", "content_filter": "refusal"}
+
+    @classmethod
+    def whole(cls, said: Said, body: dict[str, Any]) -> Any:
+        blocks = [{"type": "thinking", "thinking": "Hm."}, *({"type": "text", "text": piece} for piece in said.pieces)]
+        usage = {"input_tokens": USAGE[0], "output_tokens": USAGE[1], "service_tier": "standard"}
+        reason = cls._REASONS.get(said.finish, said.finish)
+        answer = {"type": "message", "role": said.role, "model": f"{body['model']}-1", "content": blocks}
+        return {**answer, "stop_reason": reason, "usage": usage}
+
+    @classmethod
+    def begin(cls, said: Said, body: dict[str, Any]) -> list[str]:
+        usage = {"input_tokens": USAGE[0], "output_tokens": 1}
+        message = {"role": said.role, "model": f"{body['model']}-1", "content": [], "usage": usage}
+        thinks = {"type": "thinking_delta", "thinking": "Hm."}
+        return [
+            _event({"type": "message_start", "message": message}, "message_start"),
+            _event({"type": "ping"}, "ping"),
+            _event({"type": "content_block_delta", "index": 0, "delta": thinks}, "content_block_delta"),
+        ]
+
+    @classmethod
+    def piece(cls, text: str, body: dict[str, Any]) -> str:
+        delta = {"type": "text_delta", "text": text}
+        return _event({"type": "content_block_delta", "index": 1, "delta": delta}, "content_block_delta")
+
+    @classmethod
+    def end(cls, said: Said, body: dict[str, Any]) -> list[str]:
+        told = {
+            "delta": {"stop_reason": cls._REASONS.get(said.finish, said.finish)},
+            "usage": {"output_tokens": USAGE[1]},
+        }
+        return [
+            _event({"type": "message_delta", **told}, "message_delta"),
+            _event({"type": "message_stop"}, "message_stop"),
+        ]
+
+    @staticmethod
+    def error(message: str) -> str:
+        return _event({"type": "error", "error": {"type": "overloaded_error", "message": message}}, "error")
+
+
+class _Ollama(_OpenAI):
+    content_type = "application/x-ndjson"
+
+    @classmethod
+    def _line(cls, body: dict[str, Any], text: str, role: str = "assistant", **more: Any) -> Any:
+        return {"model": f"{body['model']}-1", "message": {"role": role, "content": text}, "done": False, **more}
+
+    @classmethod
+    def _last(cls, said: Said) -> dict[str, Any]:
+        return {"done": True, "done_reason": said.finish, "prompt_eval_count": USAGE[0], "eval_count": USAGE[1]}
+
+    @classmethod
+    def whole(cls, said: Said, body: dict[str, Any]) -> Any:
+        return cls._line(body, "".join(said.pieces), said.role, **cls._last(said))
+
+    @classmethod
+    def begin(cls, said: Said, body: dict[str, Any]) -> list[str]:
+        return [json.dumps(cls._line(body, "", said.role)) + "\n"]
+
+    @classmethod
+    def piece(cls, text: str, body: dict[str, Any]) -> str:
+        return json.dumps(cls._line(body, text)) + "\n"
+
+    @classmethod
+    def end(cls, said: Said, body: dict[str, Any]) -> list[str]:
+        return [json.dumps(cls._line(body, "", **cls._last(said))) + "\n"]
+
+    @staticmethod
+    def error(message: str) -> str:
+        return json.dumps({"error": message}) + "\n"
+
+
+_FORMS: dict[str, type[_OpenAI]] = {
+    "/v1/chat/completions": _OpenAI,
+    "/v1/messages": _Anthropic,
+    "/api/chat": _Ollama,
+}

@@ -1,12 +1,15 @@
 """Responses of language models word by word, from a scripted server that also breaks off, never ends or speaks for others."""
 
 import itertools
+import json
 import time
 from datetime import UTC, datetime
 
 import pytest
+from pydantic import ValidationError
 
 from dialometer.agents import AGENTS
+from dialometer.agents.access import AgentAccess
 from dialometer.agents.tries import retry_after_s
 from dialometer.errors import AgentError
 from dialometer.model.dialogue import Turn
@@ -21,12 +24,16 @@ def models():
         yield serving
 
 
+@pytest.fixture(params=["openai", "anthropic", "ollama"])
+def kind(request):
+    return request.param
+
+
 @pytest.fixture
-def agent(models):
+def agent(models, kind):
     def make(**options):
-        return AGENTS.get("openai").model_validate(
-            {"base_url": f"{models.url}/v1", "model": "m", "timeout_s": 5, "system_prompt": "Be brief.", **options}
-        )
+        given = {**models.options(kind), "timeout_s": 5, "system_prompt": "Be brief.", **options}
+        return AGENTS.get(kind).model_validate(given)
 
     return make
 
@@ -38,7 +45,7 @@ def heard(agent, **more):
     return [delta.text for delta in deltas], last.reply
 
 
-def test_words_come_one_by_one_and_the_last_piece_is_the_whole_reply(agent, models):
+def test_words_come_one_by_one_and_the_last_piece_is_the_whole_reply(agent, models, kind):
     models.answers = [Said(["I ", "am ", "wéll."], first_pause_s=0.05, pause_s=0.02)]
     pieces, reply = heard(agent(temperature=0.2, max_tokens=50))
     assert pieces == ["I ", "am ", "wéll."]
@@ -47,20 +54,32 @@ def test_words_come_one_by_one_and_the_last_piece_is_the_whole_reply(agent, mode
     assert details["model"] == "m-1"
     assert details["usage"] == {"prompt_tokens": 9, "completion_tokens": 3}
     sent = details["parameters"]
-    assert (sent["model"], sent["temperature"], sent["max_tokens"], sent["seed"]) == ("m", 0.2, 50, 3)
+    assert sent["model"] == "m"
+    settings = {
+        "openai": {"temperature": 0.2, "max_tokens": 50, "seed": 3},
+        "anthropic": {"temperature": 0.2, "max_tokens": 50},
+        "ollama": {"options": {"temperature": 0.2, "num_predict": 50, "seed": 3}},
+    }[kind]
+    assert {**sent, **settings} == sent
     assert len(sent["system_prompt_sha256"]) == 64
     assert "messages" not in sent
     assert 0.05 <= details["first_token_s"] < details["latency_s"]
-    assert details["finish_reason"] == "stop"
-    assert models.requests[0][1]["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert details["finish_reason"] == ("end_turn" if kind == "anthropic" else "stop")
+    body = models.requests[0][1]
+    if kind == "anthropic":
+        assert body["system"] == "Be brief."
+        assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+    else:
+        assert body["messages"][0] == {"role": "system", "content": "Be brief."}
+        assert [message["role"] for message in body["messages"]] == ["system", "assistant", "user"]
 
 
 def test_a_whole_reply_tells_the_same(agent, models):
     reply = agent().reply(HISTORY, seed=3)
     assert reply.text == "I am well."
     assert reply.details["first_token_s"] == reply.details["latency_s"]
-    assert reply.details["parameters"]["seed"] == 3
-    assert "stream" not in models.requests[0][1]
+    assert reply.details["usage"]["prompt_tokens"] == 9
+    assert not models.requests[0][1].get("stream")
 
 
 def test_an_agent_that_cannot_stream_gives_all_at_once(models):
@@ -76,12 +95,36 @@ def test_an_agent_that_cannot_stream_gives_all_at_once(models):
     assert "stream" not in models.requests[-1][1]
 
 
-def test_a_conversation_has_an_id_of_its_own(agent, models):
+def test_a_conversation_has_an_id_of_its_own(agent, models, kind):
     told = agent().in_conversation("c-1")
     assert heard(told)[1].details["conversation_id"] == "c-1"
-    assert models.requests[0][1]["user"] == "c-1"
     heard(agent())
-    assert "user" not in models.requests[1][1]
+    first, second = (json.dumps(body) for _, body, _ in models.requests)
+    assert ("c-1" in first) is (kind != "ollama"), "Ollama has no place for it"
+    assert "c-1" not in second
+
+
+def test_keys_come_from_the_environment(agent, models, kind, monkeypatch):
+    monkeypatch.setenv("SOME_KEY", "k-1")
+    heard(agent(api_key_env="SOME_KEY"))
+    headers = models.requests[0][2]
+    if kind == "anthropic":
+        assert (headers["x-api-key"], headers["anthropic-version"]) == ("k-1", "2023-06-01")
+    else:
+        assert headers["authorization"] == "Bearer k-1"
+    hidden = agent(api_key_env="SOME_KEY")
+    hidden.restrict(AgentAccess((), ("127.0.0.1",), ()))
+    assert [option for option, *_ in hidden.refusals(AgentAccess((), ("127.0.0.1",), ()))] == ["api_key_env"]
+    with pytest.raises(AgentError, match="may not read the variable SOME_KEY"):
+        heard(hidden)
+    assert len(models.requests) == 1
+
+
+def test_what_anthropic_wants_before_it_is_asked():
+    with pytest.raises(ValidationError, match="max_tokens"):
+        AGENTS.get("anthropic").model_validate({"model": "m"})
+    with pytest.raises(ValidationError, match="temperature"):
+        AGENTS.get("anthropic").model_validate({"model": "m", "max_tokens": 5, "temperature": 1.5})
 
 
 @pytest.mark.parametrize(
@@ -125,7 +168,8 @@ def test_a_busy_provider_is_asked_again_after_the_time_it_names(agent, models):
 def test_a_stream_that_breaks_before_its_first_line_is_tried_again(agent, models, monkeypatch):
     monkeypatch.setattr("dialometer.agents.tries.FIRST_PAUSE_S", 0.0)
     tries = itertools.count()
-    monkeypatch.setattr("fake_models._OpenAI.begin", lambda said, body: [])
+    for form in ("_OpenAI", "_Anthropic", "_Ollama"):
+        monkeypatch.setattr(f"fake_models.{form}.begin", lambda said, body: [])
     models.answers = [lambda _body: Said(breaks_after=0) if next(tries) == 0 else Said()]
     assert heard(agent())[1].details["n_tries"] == 2
 

@@ -16,6 +16,7 @@ from dialometer.design.load import load_study
 from dialometer.exchange.export import export_study
 from dialometer.storage.store import Store
 from dialometer.storage.table import long_table
+from fake_models import Said, fake_models
 
 TEMPLATES = ("acute", "anchoring", "best-worst", "likert", "strategies", "chat")
 
@@ -272,3 +273,33 @@ def test_a_running_server_shows_a_model_the_same_screens(make_study, judge, dial
         store.close()
         served = [json.dumps(r["messages"]) for r in model.requests][len(local) :]
     assert served == local
+
+
+def test_a_budget_ends_a_run_and_the_next_one_continues(make_study, judge, dialometer):
+    folder = make_study("acute")
+    with Model() as model:
+        prices = ("--price-in", 10_000, "--price-out", 0)  # a request costs 1
+        words = ("judge", folder, "--endpoint", model.endpoint, "--model", "little", "--raters", 1)
+        assert "a budget needs prices" in dialometer(*words, "--budget", 2, fails=True)
+        assert "the budget of this run is spent: 2.0000 of 2" in dialometer(*words, *prices, "--budget", 2, fails=True)
+        assert len(model.requests) == 2
+        told = judge(folder, model, "--raters", 1, *prices, "--budget", 1000)
+        assert told["spent"]["n_requests"] == len(model.requests) - 2
+        assert sum(told["states"].values()) == 1
+
+
+def test_a_judge_behind_another_provider(make_study, dialometer):
+    folder = make_study("acute")
+
+    def says(body):
+        return Said([obedient(body["messages"][-1]["content"])])
+
+    with fake_models() as models:
+        models.answers = [says]
+        options = ("--endpoint", f"{models.url}/v1", "--model", "m", "--provider", "anthropic", "--raters", 1, "--json")
+        told = json.loads(dialometer("judge", folder, *options))
+        assert told["spent"]["n_tokens_in"] == 9 * told["spent"]["n_requests"] > 0
+        assert models.requests[0][0] == "/v1/messages"
+        assert "unknown provider 'antropic'" in dialometer(
+            "judge", folder, *options, "--provider", "antropic", fails=True
+        )

@@ -6,11 +6,12 @@ An answer comes as a whole (:meth:`Caller.ask`) or piece by piece (:meth:`Caller
 from __future__ import annotations
 
 import atexit
+import itertools
 import json
 import re
 import unicodedata
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, lru_cache
 from typing import Any, Self
@@ -28,8 +29,18 @@ MAX_ANSWER_BYTES = 1_000_000
 MAX_STREAM_BYTES = 20_000_000
 """A stream wraps every word in some hundred bytes."""
 MAX_REPLY_LENGTH = 20_000
+MAX_KEYS, MAX_KEY_DEPTH = 20, 4
+JSON_TYPES = {bool: "true or false", int: "a number", float: "a number", dict: "an object", list: "a list"}
 EMPTY = "the agent's response is empty"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class WrongOption(AgentError):
+    """An answer shows that an option of the agent does not fit the system behind it."""
+
+    def __init__(self, option: str, message: str, *, where: str = "", remedy: str = "") -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.option = option
 
 
 class Caller(Agent):
@@ -51,6 +62,7 @@ class Caller(Agent):
 
     _access: AgentAccess = PrivateAttr(default_factory=AgentAccess)
     _conversation_id: str = PrivateAttr(default="")
+    _on_answer: Callable[[Any], None] | None = PrivateAttr(default=None)
 
     def restrict(self, access: AgentAccess) -> None:
         """Says what this agent may use. One that is not restricted belongs to whoever made it, and may use everything."""
@@ -83,6 +95,12 @@ class Caller(Agent):
         told._conversation_id = conversation_id
         return told
 
+    def watched(self, on_answer: Callable[[Any], None]) -> Self:
+        """The same agent, which hands over every whole answer of the system as it came."""
+        watched = self.model_copy()
+        watched._on_answer = on_answer
+        return watched
+
     def ask(self, url: str, body: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The JSON that the system answers with, and how long it took; raises :class:`AgentError`."""
         tries = Tries(self.timeout_s, self.n_retries)
@@ -99,7 +117,10 @@ class Caller(Agent):
             except (httpx.TransportError, httpx.InvalidURL) as error:
                 tries.unreachable(error)
             else:
-                return parse_json(content), self._times(tries, tries.spent_s)
+                answer = parse_json(content)
+                if self._on_answer is not None:
+                    self._on_answer(answer)
+                return answer, self._times(tries, tries.spent_s)
         raise tries.error(shown_address(url))
 
     def lines(self, url: str, body: Mapping[str, Any], times: dict[str, Any]) -> Iterator[str]:
@@ -189,6 +210,25 @@ def pick(content: Any, path: str) -> Any:
         else:
             return None
     return content
+
+
+def keys_of(content: Any) -> list[str]:
+    """What an answer holds, as paths that :func:`pick` takes; the first twenty. What is no text has its type behind it."""
+    return list(itertools.islice(_paths(content, ""), MAX_KEYS))
+
+
+def _paths(content: Any, path: str) -> Iterator[str]:
+    inner: Iterable[tuple[Any, Any]] = ()
+    if isinstance(content, dict):
+        inner = content.items()
+    elif isinstance(content, list):
+        inner = enumerate(content[:3])
+    for name, value in inner:
+        place = f"{path}.{name}" if path else str(name)
+        if isinstance(value, dict | list) and value and place.count(".") < MAX_KEY_DEPTH:
+            yield from _paths(value, place)
+        else:
+            yield place if isinstance(value, str) else f"{place} ({JSON_TYPES.get(type(value), 'null')})"
 
 
 def as_reply(text: object, details: Mapping[str, Any]) -> Reply:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from dialometer.agents import AGENTS
-from dialometer.agents.calling import Caller, as_reply, is_address, last_message, pick, shown_address
+from dialometer.agents.calling import (
+    Caller,
+    WrongOption,
+    as_reply,
+    is_address,
+    keys_of,
+    last_message,
+    pick,
+    shown_address,
+)
 from dialometer.agents.interface import Reply
-from dialometer.errors import AgentError
 from dialometer.model.dialogue import Turn
-
-MAX_KEYS = 20
 
 
 @AGENTS.register("http")
@@ -39,28 +45,11 @@ class Http(Caller):
         content, details = self.ask(self.url, body)
         text = pick(content, self.reply_field)
         if not isinstance(text, str):
-            raise AgentError(
-                f"the agent's answer holds no text at reply_field '{self.reply_field}'; its keys are: {_keys(content)}",
+            raise WrongOption(
+                "reply_field",
+                f"the agent's answer holds no text at reply_field '{self.reply_field}'; "
+                f"it has {', '.join(keys_of(content)) or 'no keys'}",
                 where=shown_address(self.url),
                 remedy="set reply_field to where the response is, such as output.0.text",
             )
         return as_reply(text, details)
-
-
-def _keys(content: Any, path: str = "") -> str:
-    """Where an answer has what, as paths that ``reply_field`` takes; the first twenty of them."""
-    return ", ".join(list(_paths(content, path))[:MAX_KEYS]) or "none"
-
-
-def _paths(content: Any, path: str) -> Iterator[str]:
-    inner: Iterable[tuple[Any, Any]] = ()
-    if isinstance(content, dict):
-        inner = content.items()
-    elif isinstance(content, list):
-        inner = enumerate(content[:3])
-    for name, value in inner:
-        place = f"{path}.{name}" if path else str(name)
-        if isinstance(value, dict | list) and value and place.count(".") < 4:
-            yield from _paths(value, place)
-        else:
-            yield place if isinstance(value, str) else f"{place} ({type(value).__name__})"

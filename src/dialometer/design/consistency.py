@@ -340,7 +340,7 @@ def _systems_are_used(c: _Checker) -> None:
             c.add(
                 ("systems", i),
                 f"raters talk to '{system.name}', but it has no agent",
-                "add 'agent:' with a type (scripted, http, openai …)",
+                "add 'agent:' with a type (scripted, http, openai, anthropic, ollama, local …)",
             )
 
 

@@ -20,7 +20,7 @@ from dialometer.agents.generator import GeneratorAgent
 from dialometer.agents.retriever import RetrieverAgent
 from dialometer.agents.wizard import Wizard
 from dialometer.design.load import STUDY_FILE
-from dialometer.design.positions import explain, parse_yaml
+from dialometer.design.positions import Positioned, explain, parse_yaml
 from dialometer.errors import Problem
 from dialometer.folder_files import read_text_inside
 from dialometer.model.dialogue import Turn
@@ -95,7 +95,7 @@ def agent_problems(study: Study, access: AgentAccess | None = None) -> list[Prob
     if not declared or study.folder is None:
         return []
     source = parse_yaml(read_text_inside(study.folder, STUDY_FILE), STUDY_FILE)
-    problems: list[Problem] = []
+    problems: list[Problem] = _price_problems(study, source)
     for i, agent in declared:
         path = ("systems", i, "agent")
         if agent.type not in AGENTS:
@@ -114,4 +114,33 @@ def agent_problems(study: Study, access: AgentAccess | None = None) -> list[Prob
         for option, message, remedy in built.refusals(access) if isinstance(built, Caller) else ():
             line, column = source.at((*path, "options", option))
             problems.append(Problem(message, remedy, STUDY_FILE, line, column, f"systems.{i}.agent.options.{option}"))
+    return problems
+
+
+def _price_problems(study: Study, source: Positioned) -> list[Problem]:
+    """Prices of models that no system uses, and models without a price where a budget needs it."""
+    live = study.spec.live
+    models = {
+        str(model): i
+        for i, system in enumerate(study.spec.systems)
+        if system.agent is not None and (model := system.agent.options.get("model"))
+    }
+    problems = []
+    for name in live.prices:
+        if name not in models:
+            line, column = source.at(("live", "prices", name))
+            remedy = did_you_mean(name, list(models))
+            message = f"no agent has the model '{name}'"
+            problems.append(Problem(message, remedy, STUDY_FILE, line, column, f"live.prices.{name}"))
+    if live.budget is None:
+        return problems
+    line, column = source.at(("live", "budget"))
+    for name in models:
+        if name not in live.prices:
+            message = f"the budget needs the price of the model '{name}'"
+            remedy = f"add it to live.prices: {{{name}: {{input: …, output: …}}}}; 0 for a model of your own"
+            problems.append(Problem(message, remedy, STUDY_FILE, line, column, "live.budget"))
+    if not models:
+        message, remedy = "no agent of this study has a model that costs anything", "remove live.budget"
+        problems.append(Problem(message, remedy, STUDY_FILE, line, column, "live.budget"))
     return problems

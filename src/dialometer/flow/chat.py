@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Callable
 
@@ -11,14 +12,17 @@ from dialometer.agents.access import AgentAccess
 from dialometer.agents.interface import timed
 from dialometer.errors import AgentError, FlowError, UnknownName
 from dialometer.flow.agents import build_agent
+from dialometer.flow.spending import Spending
 from dialometer.model.dialogue import Turn, clean_text
 from dialometer.model.item import ChatItem
 from dialometer.model.session import Session
-from dialometer.model.study import Study
+from dialometer.model.study import Study, System
 from dialometer.storage.conversations import ChatTurn
 from dialometer.storage.store import Store
 
 MAX_MESSAGE_LENGTH = 4000
+MIN_NAME_LENGTH = 3
+"""Shorter names of systems are too often words."""
 MAX_FAILED_TRIES = 5
 """So many failures of an agent are kept with the response that came at last."""
 
@@ -39,7 +43,9 @@ class Chats:
         self.store = store
         self.clock = clock
         self._agents: dict[str, Agent] = {}
-        self._failed: dict[tuple[str, str], list[dict[str, str]]] = {}
+        self._failed: dict[tuple[str, str], list[dict[str, object]]] = {}
+        self.spending = Spending(study.spec.live, store)
+        self._names = {system.name: _names_of(system) for system in study.spec.systems}
 
     def agent(self, system: str) -> Agent:
         """The agent behind a system; built once, when first spoken to."""
@@ -96,20 +102,34 @@ class Chats:
         if not turns or turns[-1].role != "user":
             raise FlowError("there is nothing to answer", remedy="write a message first")
         key = session.id, item_id
+        system = self._item(item_id).system
+        model = str(getattr(self.agent(system), "model", ""))
+        self.spending.check()
         pieces: list[str] = []
         try:
             reply = self._asked(session, item_id, pieces, on_text)
         except AgentError as error:
+            error.where = f"system '{system}'" + (f", {error.where}" if error.where else "")
             tries = self._failed.setdefault(key, [])
-            tries.append({"reason": error.message, "text": "".join(pieces)})
+            text = "".join(pieces)
+            cost = self.spending.of_failure(model, turns, text)
+            tries.append({"reason": error.message, "text": text, **cost})
             del tries[:-MAX_FAILED_TRIES]
             raise
         failed = self._failed.pop(key, None)
         if failed:
             reply = Reply(reply.text, {**reply.details, "failed_tries": failed})
+        reply = Reply(reply.text, {**reply.details, **self.spending.of_reply(model, turns, reply)})
+        named = self._named_in(reply.text)
+        if named:
+            reply = Reply(reply.text, {**reply.details, "names_systems": named})
         if is_paced:
             reply = Reply(reply.text, {**reply.details, "pace": self._pace(reply)})
         return self.tell(session, item_id, turns[-1].n + 1, reply, self.clock() if at_ms is None else at_ms)
+
+    def _named_in(self, text: str) -> list[str]:
+        """Systems whose names, labels or models a response gives away; recorded, since raters should not know them."""
+        return [name for name, pattern in self._names.items() if pattern.search(text)]
 
     def _pace(self, reply: Reply) -> dict[str, object]:
         """How fast the reply is shown. One that came too late for that could be told from the others."""
@@ -172,3 +192,9 @@ class Chats:
 def conversation_id(session_id: str, item_id: str) -> str:
     """What an agent knows a conversation by: always the same, but nothing that names the session to others."""
     return hashlib.sha256(f"{session_id}\n{item_id}".encode()).hexdigest()[:20]
+
+
+def _names_of(system: System) -> re.Pattern[str]:
+    model = str(system.agent.options.get("model", "")) if system.agent else ""
+    names = (re.escape(name) for name in {system.name, system.label, model} if len(name) >= MIN_NAME_LENGTH)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(names) or '(?!)'})(?!\w)", re.IGNORECASE)

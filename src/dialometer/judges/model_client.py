@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 
 from dialometer.agents.calling import EMPTY
-from dialometer.agents.openai import OpenAI
+from dialometer.agents.chat_model import ChatModel
 from dialometer.errors import AgentError, DialometerError
 from dialometer.model.dialogue import Turn
 
@@ -87,9 +87,12 @@ def append(file: Path, entry: dict[str, Any]) -> None:
 class ModelClient:
     """One model behind an endpoint. ``folder`` keeps the replies and the log; ``seed`` sets raters of one model apart."""
 
-    model: OpenAI
+    model: ChatModel
     folder: Path
     spent: Usage = field(default_factory=Usage)
+    price_in: float = 0.0
+    price_out: float = 0.0
+    budget: float | None = None
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -102,6 +105,7 @@ class ModelClient:
         known = self._replies.get(key)
         began = time.monotonic()
         if known is None:
+            self._check_budget()
             known = self._send(system, talk, seed)
             self._replies.keep(key, known)
             is_cached = False
@@ -110,6 +114,14 @@ class ModelClient:
         reply = ModelReply(known["text"], known["n_tokens_in"], known["n_tokens_out"], is_cached)
         self._log(reply, about, time.monotonic() - began)
         return reply
+
+    def _check_budget(self) -> None:
+        cost = self.spent.cost(self.price_in, self.price_out)
+        if self.budget is not None and cost >= self.budget:
+            raise AgentError(
+                f"the budget of this run is spent: {cost:,.4f} of {self.budget:g}",
+                remedy="run the command again: it continues, and what was answered is not asked again",
+            )
 
     def _send(self, system: str, talk: Sequence[Turn], seed: int) -> dict[str, Any]:
         agent = self.model.model_copy(update={"system_prompt": system})

@@ -1,4 +1,4 @@
-"""How live conversations are shown: word by word or whole, and whether at one pace for all systems."""
+"""Live conversations: shown word by word or whole, at one pace for all systems or not, and what they may cost."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ from pydantic import Field
 from dialometer.model.part import Part
 
 
+class Price(Part):
+    """What a million tokens of a model cost, in the currency of the budget."""
+
+    input: float = Field(ge=0, description="A million tokens that the model reads.")
+    output: float = Field(ge=0, description="A million tokens that it writes.")
+
+    def cost(self, n_in: int, n_out: int) -> float:
+        """Of one response."""
+        return (n_in * self.input + n_out * self.output) / 1e6
+
+
 class Live(Part):
-    """Responses of agents in chat studies. A pace that is the same for all keeps speed from giving a system away."""
+    """Live conversations. A pace that is the same for all keeps speed from giving a system away; a budget limits the cost."""
 
     streaming: bool = Field(default=True, description="Show responses word by word, where the agent gives them so.")
     first_word_s: float | None = Field(
@@ -20,6 +31,15 @@ class Live(Part):
     characters_per_s: float | None = Field(
         default=None, gt=0, le=10_000, description="How fast every response appears after that."
     )
+
+    prices: dict[str, Price] = Field(
+        default_factory=dict,
+        description="Models of agents and their prices per million tokens: {name: {input, output}}.",
+    )
+    budget: float | None = Field(
+        default=None, gt=0, description="What all agents together may cost; then they stop answering."
+    )
+    currency: str = Field(default="", description="Of prices and budget, such as USD.")
 
     @property
     def is_levelled(self) -> bool:

@@ -35,7 +35,8 @@ class Agent(Part):
     """How a live system is reached in chat studies: the agent's registered name and its options."""
 
     type: Name = Field(
-        description="Registered agent: scripted, carbohydrates, http, openai, retriever, generator, wizard."
+        description="Registered agent: scripted, carbohydrates, http, openai, anthropic, ollama, local, retriever, generator, "
+        "wizard."
     )
     options: dict[str, Any] = Field(default_factory=dict, description="Options of that agent, such as url or model.")
 

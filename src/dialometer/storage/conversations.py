@@ -82,6 +82,18 @@ class Conversations(StorePart):
                 for r in connection.execute(query)
             ]
 
+    def agent_costs(self) -> tuple[float, int]:
+        """What all stored responses of agents have cost together, failed tries included, and how many have a cost."""
+        total, n_turns = 0.0, 0
+        query = select(chat_turns.c.meta).where(chat_turns.c.role == "agent", chat_turns.c.meta.contains('"cost"'))
+        with self.database.reading() as connection:
+            for (text,) in connection.execute(query):
+                meta = mapping_from_json(text)
+                tries = meta.get("failed_tries") or ()
+                total += sum(part.get("cost") or 0.0 for part in (meta, *tries))
+                n_turns += 1
+        return total, n_turns
+
     def n_turns_on(self, item_id: str) -> dict[str, int]:
         """Turns of each session that talked about one item."""
         counted = (

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dialometer.design.pairs import PairReport
     from dialometer.design.protocol import Protocol
     from dialometer.errors import Problem
+    from dialometer.flow.agent_calls import AgentCall
     from dialometer.model.study import Study
 
 
@@ -30,11 +31,20 @@ def add_to(app: typer.Typer) -> None:
         with_diff: Annotated[
             bool, typer.Option("--diff/--no-diff", help="Show the differences of controlled pairs.")
         ] = True,
+        calls_agents: Annotated[
+            bool, typer.Option("--call-agents", help="Send each agent one message and show what comes back.")
+        ] = False,
     ) -> None:
         """List every problem of a study with file, line and remedy, then its protocol: conditions, raters, minutes, cost."""
         from dialometer.flow.study_check import check_all
 
         study, problems = check_all(folder)
+        calls: list[AgentCall] = []
+        if calls_agents and study is not None and not any(problem.severity == "error" for problem in problems):
+            from dialometer.flow.agent_calls import call_agents
+
+            calls = list(call_agents(study))
+            problems += [call.problem for call in calls if call.problem is not None]
         errors = [problem for problem in problems if problem.severity == "error"]
         if as_json:
             from dialometer.design.protocol import protocol
@@ -42,13 +52,59 @@ def add_to(app: typer.Typer) -> None:
             summary = asdict(protocol(study)) if study and not errors else None
             typer.echo(
                 json.dumps(
-                    {"problems": [asdict(p) for p in problems], "protocol": summary}, indent=2, ensure_ascii=False
+                    {
+                        "problems": [asdict(p) for p in problems],
+                        "protocol": summary,
+                        **({"agents": [asdict(call) for call in calls]} if calls_agents else {}),
+                    },
+                    indent=2,
+                    ensure_ascii=False,
                 )
             )
         else:
+            if calls_agents:
+                _show_calls(calls)
             _show(study, problems, folder, with_diff=with_diff)
         if errors:
             raise typer.Exit(1)
+
+
+def _show_calls(calls: list[AgentCall]) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+
+    if not calls:
+        results.print("No agent was called: no system of this study has one, or the study has errors.\n")
+    for call in calls:
+        results.print(f"[bold]{escape(call.system)}[/] ({escape(call.agent)})", highlight=False)
+        if call.is_person:
+            results.print("  answered by a person; not called")
+            continue
+        results.print(f"  sent      {escape(call.message)}", soft_wrap=True, highlight=False)
+        if call.problem is not None:
+            results.print("  [red]no response[/], see below")
+        else:
+            results.print(f"  response  {escape(call.reply)}", soft_wrap=True, highlight=False)
+            results.print(f"  {escape(_about(call))}", soft_wrap=True, highlight=False)
+        if call.keys:
+            results.print(f"  keys      {escape(', '.join(call.keys))}", soft_wrap=True, highlight=False)
+    if calls:
+        results.print()
+
+
+def _about(call: AgentCall) -> str:
+    """Times, model and tokens in a line."""
+    told = call.details
+    parts = [f"{told['latency_s']:.2f} s"]
+    if told["first_token_s"] is not None and told["first_token_s"] < told["latency_s"]:
+        parts[0] += f", first word after {told['first_token_s']:.2f} s"
+    if told.get("model"):
+        parts.append(f"model {told['model']}")
+    usage = told.get("usage") or {}
+    if "prompt_tokens" in usage and "completion_tokens" in usage:
+        parts.append(f"{usage['prompt_tokens']:,} tokens read, {usage['completion_tokens']:,} written")
+    return "took      " + " · ".join(parts)
 
 
 def _show(study: Study | None, problems: list[Problem], folder: Path, *, with_diff: bool) -> None:

@@ -16,13 +16,15 @@ from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dialometer.agents.openai import OpenAI
+    from dialometer.agents.chat_model import ChatModel
     from dialometer.judges.access import JudgeAccess
     from dialometer.judges.run import JudgeProgress
     from dialometer.model.study import Study
 
 
 JUDGE_FOLDER = "judge"
+ANTHROPIC_TOKENS = 2048
+"""Longest answer where --max-tokens is left out: these endpoints want a number."""
 EXAMPLE = "dialometer judge my-study --endpoint http://127.0.0.1:8080/v1 --model my-model --raters 5"
 
 
@@ -33,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
     def judge(
         folder: StudyDir,
         endpoint: Annotated[
-            str, typer.Option("--endpoint", help="OpenAI-compatible address, up to /v1.", show_default=False)
+            str, typer.Option("--endpoint", help="Address of the model, up to /v1.", show_default=False)
         ],
         model: Annotated[str, typer.Option("--model", help="Name of the model there.", show_default=False)],
         raters: Annotated[int, typer.Option("--raters", min=1, help="How many raters the model plays.")] = 1,
@@ -51,9 +53,20 @@ def add_to(app: typer.Typer) -> None:
         asks: Annotated[int, typer.Option("--asks", min=1, max=10, help="Times a screen is asked at most.")] = 3,
         price_in: Annotated[float, typer.Option(min=0, help="Price of a million tokens that are read.")] = 0.0,
         price_out: Annotated[float, typer.Option(min=0, help="Price of a million tokens that are written.")] = 0.0,
+        budget: Annotated[
+            float | None, typer.Option(min=0, help="Stop when this run has cost so much at these prices.")
+        ] = None,
+        provider: Annotated[
+            str, typer.Option("--provider", help="What the endpoint speaks: openai, anthropic or ollama.")
+        ] = "openai",
         api_key_env: Annotated[
-            str, typer.Option("--api-key-env", help="Environment variable that holds the endpoint's key.")
-        ] = "OPENAI_API_KEY",
+            str,
+            typer.Option(
+                "--api-key-env",
+                help="Environment variable that holds the endpoint's key; the provider's usual one if left out.",
+                show_default=False,
+            ),
+        ] = "",
         timeout_s: Annotated[float, typer.Option("--timeout", min=1, max=600, help="Seconds for one answer.")] = 120.0,
         url: Annotated[str, typer.Option("--url", help="Address of a running server of this study.")] = "",
         api_key: Annotated[
@@ -75,8 +88,9 @@ def add_to(app: typer.Typer) -> None:
         study = open_study(folder)
         extra = {"response_format": {"type": "json_object"}} if json_mode else {}
         settings = {"temperature": temperature, "max_tokens": max_tokens, "timeout_s": timeout_s, "extra": extra}
-        agent = _agent(base_url=endpoint, model=model, api_key_env=api_key_env, **settings)
-        client = ModelClient(agent, folder / JUDGE_FOLDER)
+        agent = _agent(provider, base_url=endpoint, model=model, api_key_env=api_key_env or None, **settings)
+        _check_prices(budget, price_in, price_out)
+        client = ModelClient(agent, folder / JUDGE_FOLDER, price_in=price_in, price_out=price_out, budget=budget)
 
         def run(access: JudgeAccess) -> JudgeProgress:
             from dialometer.judges.run import ModelRater
@@ -88,18 +102,32 @@ def add_to(app: typer.Typer) -> None:
         _tell(progress, folder, price_in, price_out, as_json=as_json)
 
 
-def _agent(**settings: Any) -> OpenAI:
+def _agent(provider: str, **settings: Any) -> ChatModel:
     from pydantic import ValidationError
 
-    from dialometer.agents.openai import OpenAI
-    from dialometer.errors import DialometerError
+    from dialometer.agents import AGENTS
+    from dialometer.agents.chat_model import ChatModel
+    from dialometer.errors import DialometerError, UnknownName
+    from dialometer.registry import did_you_mean
 
+    providers = {name: kind for name in AGENTS.names() if issubclass(kind := AGENTS.get(name), ChatModel)}
+    if provider not in providers:
+        raise UnknownName(f"unknown provider '{provider}'", remedy=did_you_mean(provider, list(providers)))
+    if provider == "anthropic":
+        settings["max_tokens"] = settings["max_tokens"] or ANTHROPIC_TOKENS
     try:
-        return OpenAI(**settings)
+        return providers[provider](**{name: value for name, value in settings.items() if value is not None})
     except ValidationError as error:
         raise DialometerError(
             f"the model cannot be called: {error.errors()[0]['msg']}", remedy="check --endpoint and --model"
         ) from error
+
+
+def _check_prices(budget: float | None, price_in: float, price_out: float) -> None:
+    if budget is not None and not (price_in or price_out):
+        from dialometer.errors import DialometerError
+
+        raise DialometerError("a budget needs prices", remedy="add --price-in and --price-out")
 
 
 def _here(run: Callable[[JudgeAccess], JudgeProgress], folder: Path, study: Study, database: str) -> JudgeProgress:

@@ -116,7 +116,18 @@ def _collect(study: Study, store: Store) -> dict[str, object]:
             "most": max(per_item),
             "wanted": study.spec.design.judgments_per_item,
         },
+        **_agents(study, store),
     }
+
+
+def _agents(study: Study, store: Store) -> dict[str, object]:
+    """What agents with a price have cost so far."""
+    live = study.spec.live
+    if not live.prices:
+        return {}
+    cost, n_responses = store.conversations.agent_costs()
+    counted = {"responses": n_responses, "cost": round(cost, 6), "budget": live.budget, "currency": live.currency}
+    return {"agents": counted}
 
 
 def _show(progress: dict[str, object]) -> None:
@@ -153,6 +164,11 @@ def _show(progress: dict[str, object]) -> None:
     least, most = items["least"], items["most"]
     between = str(least) if least == most else f"{least} to {most}"
     results.print(f"\neach item has been judged by {between} {'rater' if most == 1 else 'raters'}{wanted}")
+    agents: dict[str, object] | None = progress.get("agents")  # type: ignore[assignment]
+    if agents is not None:
+        budget = f" of a budget of {agents['budget']:g}" if agents["budget"] else ""
+        what = f"{agents['responses']:,} responses have cost {agents['cost']:,g}{budget} {agents['currency']}"
+        results.print(f"agents: {what.rstrip()}")
 
 
 def _judgments(counts: dict[str, int]) -> str:

@@ -1,0 +1,79 @@
+"""What the agents of a study cost: each response with its own amount, and a stop where the budget is spent."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+from dialometer.agents.interface import Reply
+from dialometer.errors import AgentError
+from dialometer.model.live import Live
+from dialometer.storage.conversations import ChatTurn
+from dialometer.storage.store import Store
+
+LOOK_AGAIN_S = 30.0
+"""Other processes spend from the same budget; what they have stored is read this often."""
+CHARACTERS_PER_TOKEN = 4
+"""For providers that do not tell: a usual figure for English."""
+
+
+class Spending:
+    """The sum is taken from the stored turns, so that it holds over restarts and for all processes of a server."""
+
+    def __init__(self, live: Live, store: Store) -> None:
+        self.live = live
+        self.store = store
+        self._stored = 0.0
+        self._own = 0.0
+        self._looked_at = -math.inf
+        self._counting = Lock()
+
+    def check(self) -> None:
+        """Raises :class:`AgentError` where the budget is spent."""
+        budget = self.live.budget
+        if budget is None:
+            return
+        spent = self._spent()
+        if spent >= budget:
+            raise AgentError(
+                f"the budget for agents is spent: {self.amount(spent)} of {self.amount(budget)}",
+                where="study.yaml, live.budget",
+                remedy="raise it and serve the study again",
+            )
+
+    def amount(self, value: float) -> str:
+        """An amount with its currency."""
+        return f"{value:,.4f}".rstrip("0").rstrip(".") + (f" {self.live.currency}" if self.live.currency else "")
+
+    def _spent(self) -> float:
+        with self._counting:
+            if time.monotonic() - self._looked_at > LOOK_AGAIN_S:
+                self._stored, _ = self.store.conversations.agent_costs()
+                self._own, self._looked_at = 0.0, time.monotonic()
+            return self._stored + self._own
+
+    def of_reply(self, model: str, turns: Sequence[ChatTurn], reply: Reply) -> dict[str, Any]:
+        """What a reply has cost, for its record; nothing where the model has no price."""
+        return self._cost(model, reply.details.get("usage") or {}, turns, reply.text)
+
+    def of_failure(self, model: str, turns: Sequence[ChatTurn], text: str) -> dict[str, Any]:
+        """What a reply that broke off has cost, as far as it came."""
+        return self._cost(model, {}, turns, text) if text else {}
+
+    def _cost(self, model: str, usage: Mapping[str, Any], turns: Sequence[ChatTurn], text: str) -> dict[str, Any]:
+        price = self.live.prices.get(model)
+        if price is None:
+            return {}
+        n_in, n_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        is_told = isinstance(n_in, int) and isinstance(n_out, int)
+        if not isinstance(n_in, int):
+            n_in = sum(len(turn.text) for turn in turns) // CHARACTERS_PER_TOKEN + 1
+        if not isinstance(n_out, int):
+            n_out = len(text) // CHARACTERS_PER_TOKEN + 1
+        cost = price.cost(n_in, n_out)
+        with self._counting:
+            self._own += cost
+        return {"cost": round(cost, 9), "currency": self.live.currency} | ({} if is_told else {"is_estimated": True})
