@@ -124,7 +124,7 @@ def test_votes_with_ties_and_sides(bring_in, stored, database_url):
         ("data-0002", "tie", ("beta", "gamma"), 0, ""),
         ("data-0003", "gamma", ("alpha", "gamma"), 2, ""),
         ("data-0004", "beta", ("alpha", "beta"), 2, ""),
-        ("data-0006", "tie", ("gamma", "alpha"), 0, ""),
+        ("data-0006", "both_bad", ("gamma", "alpha"), 0, ""),
     ]
     assert judgments[0].answered_at_ms == 1_682_351_591_130
     assert [j.position for j in judgments] == [1, 2, 1, 2, 1]

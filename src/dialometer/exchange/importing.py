@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import shutil
 import tempfile
 from collections import Counter
@@ -15,7 +16,7 @@ from dialometer.design.load import STUDY_FILE, check_study, load_study
 from dialometer.design.lock import fingerprint, verify
 from dialometer.errors import DialometerError, ImportFileError, ReadError, StorageError
 from dialometer.exchange.columns import check_roles
-from dialometer.exchange.export_folder import sha256_of
+from dialometer.exchange.export_folder import read_manifest, sha256_of
 from dialometer.exchange.formats import FORMATS, ImportFormat, ImportOptions, Intake
 from dialometer.exchange.import_format import unreadable
 from dialometer.exchange.import_rules import RulesApplied, apply_rules
@@ -23,6 +24,7 @@ from dialometer.exchange.matching import MatchedFile
 from dialometer.exchange.records import AnswerRecord, Record
 from dialometer.exchange.study_draft import PARTS, StudyDraft, WrittenStudy, write_study
 from dialometer.model.study import Study
+from dialometer.readers.columnar import is_columnar, parts_of
 from dialometer.readers.json_records import first_record
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import Head
@@ -77,15 +79,23 @@ def open_file(path: Path, format_name: str, options: ImportOptions) -> ImportFil
         raise ImportFileError([unreadable(path, "there is no such file", "check the path")])
     name = format_name or format_of(path)
     reader = FORMATS.get(name)()
-    if path.is_dir() and not reader.takes_folder:
+    if path.is_dir() and not reader.takes_folder and not is_columnar(path):
         raise ImportFileError([unreadable(path, "this is a folder", "name the file in it")])
     check_roles(options.columns, reader.roles, name)
     _check_options(options, reader, name)
     content = reader.file_of(path)
     try:
-        return ImportFile(path, name, reader, content, sha256_of(content))
+        return ImportFile(path, name, reader, content, _sha256(content))
     except OSError as error:
         raise _unopened(content, error) from error
+
+
+def _sha256(content: Path) -> str:
+    """The hash of a file, or of the files of a folder together."""
+    if not content.is_dir():
+        return sha256_of(content)
+    several = "".join(sha256_of(part.path) for part in parts_of(content))
+    return hashlib.sha256(several.encode()).hexdigest()
 
 
 def _check_options(options: ImportOptions, reader: ImportFormat, name: str) -> None:
@@ -109,8 +119,9 @@ def format_of(path: Path) -> str:
 
 
 def columns_of(path: Path) -> list[str]:
-    """The columns of a table, or the keys of the first object where it is JSON; none for a folder."""
-    return _header(SourceFile(path)) if path.is_file() and path.suffix != ".parquet" else []
+    """The columns of a table, or the keys of the first object where it is JSON; none for a folder without data files."""
+    is_data = path.is_file() or (read_manifest(path) is None and is_columnar(path))
+    return _header(SourceFile(path)) if is_data else []
 
 
 def _header(source: SourceFile) -> list[str]:

@@ -7,7 +7,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
+from dialometer.model.dialogue import Turn
 from dialometer.model.session import LAST_MS, Source, State
 from dialometer.registry import did_you_mean
 
@@ -71,13 +73,18 @@ class AnswerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextRecord:
-    """Texts of an item: what came before, and what a system said. Needed only where a study is written from the file."""
+    """Texts of an item: what came before, and what a system said. Needed only where a study is written from the file.
+
+    ``turns`` is the whole conversation with the system, where the file has it. ``about`` is what else is known of the item.
+    """
 
     line: int
     item: str
     system: str
     context: str = ""
     response: str = ""
+    turns: tuple[Turn, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from dialometer.exchange.records import (
     plain_name,
 )
 from dialometer.exchange.scale_guess import Scale, guess_scales
+from dialometer.model.dialogue import Turn
 from dialometer.model.values import ObservedValues
 from dialometer.scales import SCALES
 from dialometer.scales.text import Text
@@ -54,6 +55,10 @@ class ItemDraft:
     context: str = ""
     responses: dict[str, str] = field(default_factory=dict)
     """System to its text, empty where the file has none."""
+    said: dict[str, tuple[Turn, ...]] = field(default_factory=dict)
+    """System to the whole conversation with it, where the file has one."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """What else the file says of the item."""
     block: str = ""
     is_practice: bool = False
     turns: set[int] = field(default_factory=set)
@@ -165,8 +170,14 @@ class StudyDraft:
         if item.context and record.context and item.context != record.context:
             message = f"the context of '{record.item}' is another text than on line {item.line}"
             intake.wrong(record.line, message, remedy, "context")
+        if item.said.get(system, record.turns) != record.turns:
+            message = f"the conversation of '{system}' in '{record.item}' is another one than before"
+            intake.wrong(record.line, message, remedy, "response")
+        if record.turns:
+            item.said[system] = record.turns
         item.responses[system] = known or record.response
         item.context = item.context or record.context
+        item.about |= record.about
 
     def _item(self, item_id: str, line: int, intake: Intake) -> ItemDraft:
         if item_id not in self.items:
@@ -279,7 +290,9 @@ def write_study(draft: StudyDraft, folder: Path, name: str, sources: Sequence[st
     words = {"title": spec["title"], "files": ", ".join(sources)}
     for file, template in _TEXTS.items():
         (folder / file).write_text(template.format(**words), encoding="utf-8")
-    has_text = [any(item.responses.values()) for item in draft.items.values()] or [True] * len(draft.candidates)
+    has_text = [any(item.responses.values()) or bool(item.said) for item in draft.items.values()] or [True] * len(
+        draft.candidates
+    )
     return WrittenStudy(
         name=spec["name"],
         files=("study.yaml", "items.jsonl", *_TEXTS),
@@ -455,15 +468,17 @@ class _StudyWriter:
         common: dict[str, Any] = {"id": item.id}
         if set(self.draft.blocks) - {"main"}:
             common["block"] = item.block or next(iter(self.draft.blocks))
-        if item.is_practice:
-            common["metadata"] = {"practice": True}
+        metadata = {**item.about, **({"practice": True} if item.is_practice else {})}
+        if metadata:
+            common["metadata"] = metadata
         context = [{"speaker": "User", "text": item.context or NO_TEXT}]
         responses = {names[system]: text or NO_TEXT for system, text in item.responses.items()}
         before = context if item.context else []
         match self.kind:
             case "transcript_pair":
+                said = {names[system]: [_as_written(turn) for turn in turns] for system, turns in item.said.items()}
                 sides = [
-                    {"system": system, "turns": [*before, {"speaker": "Agent", "text": text}]}
+                    {"system": system, "turns": said.get(system) or [*before, {"speaker": "Agent", "text": text}]}
                     for system, text in responses.items()
                 ]
                 if self.draft.declared.is_controlled and sides[0]["turns"] == sides[1]["turns"]:
@@ -498,6 +513,12 @@ class _StudyWriter:
             for condition, of_condition in self.by_condition.items()
             for text, scale in of_condition.items()
         )
+
+
+def _as_written(turn: Turn) -> dict[str, Any]:
+    """A turn as items hold it; speakers are called by their roles, which every study knows."""
+    speaker = {"user": "User", "agent": "Agent"}.get(turn.role, turn.speaker)
+    return {"speaker": speaker, "text": turn.text}
 
 
 def _without_empty(entries: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""A file of text, plain or gzipped, in any usual encoding or a spreadsheet, as decoded lines with positions for messages."""
+"""What dialogues and judgments are read from: text, plain or gzipped, in any usual encoding, a spreadsheet, Parquet or Arrow.
+
+Readers get decoded lines with positions for messages, whatever the file is.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from dialometer.errors import Problem, ReadError
+from dialometer.readers.columnar import ColumnarError, ColumnarPart, as_json_lines, described, is_columnar, parts_of
 from dialometer.readers.encodings import NAMES, UTF8, Recoded, encoding_of
 from dialometer.readers.problems import Problems
 from dialometer.readers.unpacking import UnpacksTooLarge, open_gzip
@@ -31,6 +35,7 @@ class SourceFile:
         self.suffix = plain.suffix.lower()
         self._encoding = ""
         self._sheet: tuple[bytes, str] | None = None
+        self._parts: list[ColumnarPart] = []
 
     def probe(self) -> None:
         """Fail now rather than at the first line where the file cannot be opened."""
@@ -38,7 +43,7 @@ class SourceFile:
             self._open().close()
         except OSError as error:
             raise ReadError([self._unopened(error)]) from error
-        except WorkbookError as error:
+        except (WorkbookError, ColumnarError) as error:
             raise ReadError([Problem(error.message, error.remedy, self.name)]) from error
 
     def head(self) -> str:
@@ -46,7 +51,15 @@ class SourceFile:
         try:
             with self._open() as stream:
                 return stream.read(_HEAD_BYTES).removeprefix(_BOM).decode("utf-8", errors="replace")
-        except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError, WorkbookError, UnpacksTooLarge):
+        except (
+            EOFError,
+            gzip.BadGzipFile,
+            zlib.error,
+            UnicodeDecodeError,
+            WorkbookError,
+            ColumnarError,
+            UnpacksTooLarge,
+        ):
             return ""  # the reading itself will say so, with the line
 
     def lines(self, problems: Problems) -> Iterator[tuple[int, str]]:
@@ -58,7 +71,7 @@ class SourceFile:
                     problems.assume(self.assumed)
                 for number, raw in enumerate(stream, start=1):
                     yield number, _decode(raw.removeprefix(_BOM) if number == 1 else raw, number, problems)
-        except (UnpacksTooLarge, WorkbookError) as error:
+        except (UnpacksTooLarge, WorkbookError, ColumnarError) as error:
             problems.of_file(problems.problem(error.message, remedy=error.remedy, line=number + 1))
         except UnicodeDecodeError as error:
             message = f"damaged {NAMES.get(self._encoding, self._encoding)} text: {error.reason}"
@@ -76,11 +89,17 @@ class SourceFile:
         """What had to be assumed to read the file as text, in words; empty where it is plain UTF-8."""
         if self._sheet is not None:
             return self._sheet[1]
+        if len(self._parts) > 1:
+            return described(self._parts)
         name = NAMES.get(self._encoding, "")
         return f"read as {name}" if name else ""
 
     def _open(self) -> IO[bytes]:
         """The content as UTF-8, whatever it is stored as."""
+        if self._parts or is_columnar(self.path):
+            self._parts = self._parts or parts_of(self.path)
+            self.suffix = ".jsonl"
+            return as_json_lines(self._parts)
         if is_workbook(self.path):
             if self._sheet is None:
                 self._sheet = sheet_as_csv(self.path)

@@ -1,0 +1,252 @@
+"""Parquet and Arrow files, and folders of the ``datasets`` library, as lines of JSON: what every reader and importer can read.
+
+``datasets`` writes Arrow *streams* (``data-00000-of-00001.arrow`` beside ``dataset_info.json``), one folder for each split;
+repositories of data sets hold Parquet files. All are read by polars, part by part, from this computer only.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dialometer.errors import DialometerError
+from dialometer.readers.unpacking import Allowance
+
+if TYPE_CHECKING:
+    import polars as pl
+
+N_PER_PART = 2_000
+"""Rows that are unpacked at a time."""
+MAX_FILES = 10_000
+SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+_PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
+_INFO, _STATE, _DICT = "dataset_info.json", "state.json", "dataset_dict.json"
+SPLIT = "split"
+_REMEDY = "copy or download it again; pandas or polars should be able to open it"
+
+
+class ColumnarError(DialometerError):
+    """A Parquet or Arrow file, or a folder of them, that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnarPart:
+    """One file of a data set, the split that it belongs to, and the names behind numbered labels."""
+
+    path: Path
+    split: str = ""
+    labels: dict[str, list[str]] = field(default_factory=dict)
+
+
+def is_columnar(path: Path) -> bool:
+    """Whether a path is a Parquet or Arrow file, or a folder with such files, by content and name."""
+    if path.is_dir():
+        return bool(_files(path)) or (path / _DICT).is_file() or bool(_split_folders(path))
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(8)
+    is_stream = head.startswith(_ARROW_STREAM) and path.suffix.lower() in SUFFIXES
+    return head.startswith((_PARQUET, _ARROW_FILE)) or is_stream
+
+
+def parts_of(path: Path) -> list[ColumnarPart]:
+    """The files that a path stands for, in order."""
+    if path.is_file():
+        return [ColumnarPart(path)]
+    own = _files(path)
+    if own:
+        labels = _labels(path)
+        return [ColumnarPart(file, _split_in_name(file), labels) for file in own]
+    parts = [
+        ColumnarPart(file, folder.name if folder.name != "data" else _split_in_name(file), _labels(folder))
+        for folder in _split_folders(path)
+        for file in _files(folder)
+    ]
+    if not parts:
+        raise ColumnarError("the folder holds no Parquet or Arrow files", where=str(path), remedy=_REMEDY)
+    return parts
+
+
+def described(parts: list[ColumnarPart]) -> str:
+    """In words, what a path was read as."""
+    kind = "Parquet" if parts[0].path.suffix.lower() in (".parquet", ".pq") else "Arrow"
+    splits = list(dict.fromkeys(part.split for part in parts if part.split))
+    files = f"{len(parts)} {kind} files" if len(parts) > 1 else kind
+    if len(splits) < 2:
+        return f"read from {files}"
+    return f"read from {files}, splits {', '.join(splits)} (kept as '{SPLIT}')"
+
+
+def as_json_lines(parts: list[ColumnarPart]) -> io.BufferedReader:
+    """The rows of all files as one stream of JSON objects, a line each."""
+    return io.BufferedReader(_Lines(_chunks(parts)), 2**18)
+
+
+def _files(folder: Path) -> list[Path]:
+    files = [file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file()]
+    files = [file for file in files if not file.name.startswith(("cache-", "tmp"))]  # what datasets computed on the way
+    if len(files) > MAX_FILES:
+        raise ColumnarError(f"the folder holds {len(files):,} files", where=str(folder), remedy="join them first")
+    named = _named_files(folder)
+    return sorted(file for file in files if not named or file.name in named)
+
+
+def _named_files(folder: Path) -> set[str]:
+    """The files that ``state.json`` lists, where there is one: others in the folder are left from earlier."""
+    state = _json(folder / _STATE)
+    listed = state.get("_data_files", []) if isinstance(state, dict) else []
+    return {str(entry.get("filename")) for entry in listed if isinstance(entry, dict)}
+
+
+def _split_folders(path: Path) -> list[Path]:
+    """Folders with the splits of a data set, in the order that it names them."""
+    known = _json(path / _DICT)
+    names = known.get("splits", []) if isinstance(known, dict) else []
+    listed = [path / str(name) for name in names if isinstance(name, str) and Path(name).name == name]
+    if not listed:
+        listed = sorted(folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
+        listed = [folder for folder in listed[:MAX_FILES] if folder.name == "data" or (folder / _STATE).is_file()]
+    return [folder for folder in listed if folder.is_dir() and _files(folder)]
+
+
+def _split_in_name(file: Path) -> str:
+    """``train`` in ``train-00000-of-00002.parquet``; empty where the name tells none."""
+    name, _, rest = file.stem.partition("-")
+    return name if rest.replace("-of-", "").isdigit() and name != "data" else ""
+
+
+def _labels(folder: Path) -> dict[str, list[str]]:
+    """Names of classes by column, where ``dataset_info.json`` has them: the file itself holds numbers."""
+    info = _json(folder / _INFO)
+    features = info.get("features") if isinstance(info, dict) else None
+    return {
+        str(column): [str(name) for name in about["names"]]
+        for column, about in (features.items() if isinstance(features, dict) else ())
+        if isinstance(about, dict) and about.get("_type") == "ClassLabel" and isinstance(about.get("names"), list)
+    }
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+class _Lines(io.RawIOBase):
+    """Chunks of bytes as a stream."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._left:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._left = chunk
+        piece, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _chunks(parts: list[ColumnarPart]) -> Iterator[bytes]:
+    several = len({part.split for part in parts}) > 1
+    for part in parts:
+        allowance = Allowance(part.path)
+        for frame in _frames(part.path):
+            allowance.take(int(frame.estimated_size()))
+            yield _as_lines(_with_labels(frame, part, has_splits=several))
+
+
+def _frames(path: Path) -> Iterator[pl.DataFrame]:
+    """The rows of one file in parts; what polars cannot read is an error in words, a panic of its native code too."""
+    import polars as pl  # noqa: PLC0415 - heavy, and only these files need it
+
+    with path.open("rb") as file:
+        head = file.read(8)
+    try:
+        if head.startswith(_ARROW_STREAM):
+            rows = pl.read_ipc_stream(path).lazy()  # a stream has no index, so it is read whole
+        else:
+            rows = pl.scan_parquet(path) if head.startswith(_PARQUET) else pl.scan_ipc(path)
+        n_rows = rows.select(pl.len()).collect().item()
+        for start in range(0, n_rows, N_PER_PART):
+            yield rows.slice(start, N_PER_PART).collect()
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: BaseException) -> ColumnarError:
+    first = next(iter(str(error).splitlines()), "") or type(error).__name__
+    kind = "Parquet" if path.suffix.lower() in (".parquet", ".pq") else "Arrow"
+    return ColumnarError(f"the {kind} file cannot be read: {first[:200]}", where=str(path), remedy=_REMEDY)
+
+
+def _with_labels(frame: pl.DataFrame, part: ColumnarPart, *, has_splits: bool) -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415
+
+    for column, names in part.labels.items():
+        if column in frame.columns and frame[column].dtype.is_integer():
+            known = pl.col(column).replace_strict(list(range(len(names))), names, default=None, return_dtype=pl.String)
+            frame = frame.with_columns(known)
+    if has_splits and SPLIT not in frame.columns:
+        frame = frame.with_columns(pl.lit(part.split or None, dtype=pl.String).alias(SPLIT))
+    return frame
+
+
+def _as_lines(frame: pl.DataFrame) -> bytes:
+    if all(_is_plain(kind) for kind in frame.schema.values()):
+        return frame.write_ndjson().encode()
+    return b"".join(
+        json.dumps(_plain(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        for row in frame.iter_rows(named=True)
+    )
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether polars writes a type as the JSON that it is."""
+    import polars as pl  # noqa: PLC0415
+
+    if isinstance(kind, pl.List):
+        return _is_plain(kind.inner)
+    if isinstance(kind, pl.Struct):
+        return all(_is_plain(inner.dtype) for inner in kind.fields)
+    return (kind.is_numeric() and not kind.is_decimal()) or kind in (pl.String, pl.Boolean, pl.Null)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: times in ISO 8601, no NaN, and of bytes only how many there are."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bytes):
+        return f"({len(value):,} bytes)"
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    with suppress(TypeError, ValueError):
+        return float(value)
+    return str(value)
