@@ -103,7 +103,8 @@ VOTES = "rater,system_a,system_b,winner,gender,mood\nr1,x,y,a,F,good\nr2,x,y,tie
 def test_votes_keep_what_is_told_about_raters(bring_in, tmp_path):
     done = bring_in(VOTES, "votes", questions=["gender"])
     assert done.files[0].n_answers == 2
-    assert done.files[0].unread == ("mood",)
+    assert done.files[0].used["kept with the item"] == "mood"
+    assert [item.metadata for item in done.study.items] == [{"mood": "good"}, {"mood": "bad"}]
     with Store.open(tmp_path / "in.db") as store:
         assert [answer.value for answer in store.records.answers()] == ["F", "M"]
 

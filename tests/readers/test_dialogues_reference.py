@@ -17,6 +17,12 @@ READ = {
     "talks.jsonl": ("jsonl", ["hotel-1", "hotel-2", "hotel-3"]),
     "talks.csv": ("csv", ["hotel-1", "hotel-2"]),
     "chats.jsonl": ("messages", ["chat-1", "chat-2"]),
+    "battles.jsonl": ("battles", ["battles-1.a", "battles-1.b"]),
+    "preferences.jsonl": (
+        "preferences",
+        [f"preferences-{n}.{which}" for n in (1, 2) for which in ("chosen", "rejected")],
+    ),
+    "log.json": ("inspect", ["1"]),
     "talks.txt": ("text", ["talks-1", "station"]),
     "bot_a.jsonl": ("parlai", ["bot_a-1"]),
     "pairings.jsonl": ("parlai", ["pairings-1.1", "pairings-1.2"]),

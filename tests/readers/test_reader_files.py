@@ -20,13 +20,16 @@ def line(dialogue_id: str, **changes: object) -> str:
 
 def test_every_format_is_found_in_its_file():
     assert READERS.names() == [
+        "battles",
         "convai2",
         "crsarena",
         "csv",
+        "inspect",
         "jsonl",
         "mdc",
         "messages",
         "parlai",
+        "preferences",
         "self_dialogue",
         "text",
         "thred",
@@ -70,7 +73,7 @@ def test_what_cannot_be_told_says_how_to_name_it(a_file, name, content):
         read_dialogues(a_file(name, content))
     (problem,) = caught.value.problems
     assert problem.message == "the format cannot be recognised from the file"
-    assert "format='jsonl'; known: convai2, crsarena, csv" in problem.remedy
+    assert "format='jsonl'; known: battles, convai2, crsarena, csv" in problem.remedy
 
 
 def test_an_unknown_format_suggests_a_known_one(a_file):
@@ -79,7 +82,7 @@ def test_an_unknown_format_suggests_a_known_one(a_file):
 
 
 def test_a_missing_file_or_a_folder_fails_at_once(tmp_path):
-    for path, why in ((tmp_path / "none.jsonl", "No such file"), (tmp_path, "Is a directory")):
+    for path, why in ((tmp_path / "none.jsonl", "No such file"), (tmp_path, "this is a folder")):
         for format in (None, "jsonl"):
             with pytest.raises(ReadError, match=why):
                 read_dialogues(path, format)

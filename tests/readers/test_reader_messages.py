@@ -5,6 +5,7 @@ import json
 import pytest
 
 from dialometer.errors import ReadError
+from dialometer.model.dialogue import Media, ToolCall
 from dialometer.readers import read_dialogues
 
 
@@ -29,7 +30,8 @@ def test_messages_become_turns_and_the_prompt_is_kept(tmp_path):
     assert reading.format == "messages"
     assert dialogue.id == "p-1"
     assert turns_of(dialogue) == [("user", "Capital of Peru?"), ("agent", "Lima.")]
-    assert dialogue.metadata == {"model": "small-7b", "system_prompt": "Be brief."}
+    assert dialogue.metadata == {"model": "small-7b"}
+    assert dialogue.system_prompt == "Be brief."
 
 
 def test_conversations_of_sharegpt(tmp_path):
@@ -38,7 +40,7 @@ def test_conversations_of_sharegpt(tmp_path):
     assert reading.format == "messages"
     assert dialogue.id == "7"
     assert turns_of(dialogue) == [("user", "Hi"), ("agent", "Hello!")]
-    assert dialogue.metadata["system_prompt"] == "Note"
+    assert dialogue.system_prompt == "Note"
 
 
 def test_calls_of_tools_stay_with_the_answer_they_led_to(tmp_path):
@@ -51,10 +53,8 @@ def test_calls_of_tools_stay_with_the_answer_they_led_to(tmp_path):
     ]
     (dialogue,), reading = read(tmp_path, {"messages": messages})
     assert turns_of(dialogue) == [("user", "Rain in Oslo?"), ("agent", "Yes, a little.")]
-    assert dialogue.metadata["turn_fields"] == [
-        {},
-        {"tool_calls": [{"name": "weather", "arguments": '{"city": "Oslo"}', "result": "4 mm"}]},
-    ]
+    assert dialogue.turns[1].tool_calls == (ToolCall("weather", '{"city": "Oslo"}', "4 mm"),)
+    assert not dialogue.metadata
     assert any("calls of tools" in str(warning) for warning in reading.warnings)
 
 
@@ -66,11 +66,36 @@ def test_a_chat_that_ends_with_a_call_keeps_it(tmp_path):
         {"from": "observation", "value": "done"},
     ]
     (dialogue,), _ = read(tmp_path, {"conversations": said})
-    assert dialogue.metadata["turn_fields"][1] == {"tool_calls": [{"call": "book()", "result": "done"}]}
+    assert turns_of(dialogue)[-1] == ("agent", "")
+    assert dialogue.turns[-1].tool_calls == (ToolCall("tool", "book()", "done"),)
+
+
+def test_results_find_their_call_and_calls_in_parts_are_read(tmp_path):
+    calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in ("first", "second")]
+    messages = [
+        {"role": "user", "content": "Both, please."},
+        {"role": "assistant", "content": "Looking …", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "second", "content": "2"},
+        {"role": "tool", "tool_call_id": "first", "content": "1"},
+        {"role": "user", "content": "And?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "third", "input": {"x": 1}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "3 \x1b[0m"}]},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Three."}]},
+    ]
+    (dialogue,), _ = read(tmp_path, {"messages": messages})
+    assert turns_of(dialogue) == [
+        ("user", "Both, please."),
+        ("agent", "Looking …"),
+        ("user", "And?"),
+        ("agent", "Three."),
+    ]
+    assert dialogue.turns[1].tool_calls == (ToolCall("first", "{}", "1"), ToolCall("second", "{}", "2"))
+    assert dialogue.turns[3].tool_calls == (ToolCall("third", '{"x": 1}', "3 ␛[0m"),)
+    assert dialogue.metadata["turn_fields"][3] == {"parts": [{"type": "thinking", "thinking": "hm"}]}
 
 
 def test_parts_that_are_no_text_are_named_and_kept(tmp_path):
-    image = {"type": "image_url", "image_url": {"url": "cat.png"}}
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
     messages = [
         {"role": "user", "content": [{"type": "text", "text": "What is this?"}, image]},
         {"role": "assistant", "content": [{"type": "output_text", "text": "A cat."}]},
@@ -78,6 +103,13 @@ def test_parts_that_are_no_text_are_named_and_kept(tmp_path):
     (dialogue,), _ = read(tmp_path, {"messages": messages})
     assert turns_of(dialogue) == [("user", "What is this?\n[image]"), ("agent", "A cat.")]
     assert dialogue.metadata["turn_fields"][0] == {"parts": [image]}
+
+
+def test_images_beside_the_file_are_media_of_the_turn(tmp_path):
+    parts = [{"type": "text", "text": "And this?"}, {"type": "image_url", "image_url": {"url": "media/cat.png"}}]
+    (dialogue,), _ = read(tmp_path, {"messages": [{"role": "user", "content": parts}]})
+    assert turns_of(dialogue) == [("user", "And this?")]
+    assert dialogue.turns[0].media == (Media("image", "media/cat.png"),)
 
 
 def test_an_array_of_chats_and_empty_replies(tmp_path):

@@ -24,7 +24,8 @@ class DataDictionary:
         }
         about = dictionary.get("study")
         self.title = _text(about, "title") if isinstance(about, dict) else ""
-        self.is_controlled = isinstance(about, dict) and about.get("pairs") == "controlled"
+        self.pairs = _text(about, "pairs") if isinstance(about, dict) else ""
+        self.is_controlled = self.pairs == "controlled"
 
     def criterion(self, name: str, key: str) -> str:
         """The question, label or definition of a criterion; empty where it is not known."""

@@ -26,7 +26,7 @@ class SideTurns:
         """The turns; with ``n_responses`` only up to that response, where raters saw no more of the conversation."""
         draft = DialogueDraft(f"{line}.{field}.{self._checker.n_drafts}", [], line=line)
         Chat(draft, self.intake.problems).read(messages or [], field)
-        kept = [turn for turn in draft.turns if turn.text]
+        kept = [turn for turn in draft.turns if turn.text or turn.tool_calls or turn.media]
         if len(kept) < len(draft.turns):
             self.intake.left_out[EMPTY_TURNS] += len(draft.turns) - len(kept)
         draft.turns = kept

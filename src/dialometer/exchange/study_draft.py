@@ -28,12 +28,14 @@ from dialometer.exchange.records import (
 from dialometer.exchange.scale_guess import Scale, guess_scales
 from dialometer.model.dialogue import Turn
 from dialometer.model.values import ObservedValues
+from dialometer.readers.turn_parts import turn_as_json
 from dialometer.scales import SCALES
 from dialometer.scales.text import Text
 
 MAX_ID_LENGTH = 128
 MAX_CRITERIA = 50
 PARTS = ("screening", "pre", "post")
+PAIRS = ("controlled", "dialogues")
 DEFAULT_SYSTEM = "system"
 """The system where the files name none."""
 AGES = (18, 25, 35, 50)
@@ -349,7 +351,7 @@ class _StudyWriter:
             "description": f"Judgments collected elsewhere, imported from {', '.join(self.sources)}.",
             "seed": 1,
             "systems": systems,
-            "items": {"kind": self.kind, **rate, **({"pairs": "controlled"} if declared.is_controlled else {})},
+            "items": {"kind": self.kind, **rate, **({"pairs": declared.pairs} if declared.pairs in PAIRS else {})},
             "scales": self.scales,
             "criteria": criteria,
             **questions,
@@ -518,7 +520,7 @@ class _StudyWriter:
 def _as_written(turn: Turn) -> dict[str, Any]:
     """A turn as items hold it; speakers are called by their roles, which every study knows."""
     speaker = {"user": "User", "agent": "Agent"}.get(turn.role, turn.speaker)
-    return {"speaker": speaker, "text": turn.text}
+    return {**turn_as_json(turn), "speaker": speaker}
 
 
 def _without_empty(entries: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Lists of messages, as programs around language models keep them, as the turns of a dialogue.
 
-System prompts and calls of tools are no turns. They are kept: the prompt with the dialogue, calls and their results with the turn
-that they led to.
+System prompts and calls of tools are no turns. They are kept: the prompt with the dialogue, calls and their results with the
+turn that they led to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dialometer.model.dialogue import Role
+from dialometer.model.dialogue import Role, visible_controls
+from dialometer.model.media_types import media_kind
 from dialometer.readers.json_records import kind_of
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import DialogueDraft, TurnDraft
@@ -28,7 +29,6 @@ CHAT_SPEAKERS: Mapping[str, Role] = {**dict.fromkeys(USERS, "user"), **dict.from
 UNNAMED_TOOL = "tool"
 """What a tool is called that only its result tells of."""
 
-_REFUSED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _HUMAN_ASSISTANT = re.compile(r"(?:^|\n\n)(Human|Assistant):[ \n]?")
 _BETWEEN_OBJECTS = re.compile(r"\}\s*\n\s*\{")
 _KNOWN = {"role", "from", "content", "value", "tool_calls", "function_call"}
@@ -54,12 +54,10 @@ class Chat:
             return self.draft
         for place, message in enumerate(messages):
             self._take(message, f"{field}[{place}]")
-        if self._calls and self.draft.turns:  # the chat ended with a call
-            last = self.draft.turns[-1]
-            last.others = {**last.others, "tool_calls": [*last.others.get("tool_calls", ()), *self._calls]}
+        self._add_silent(field)
         if self._prompts:
-            self.draft.metadata = {**self.draft.metadata, "system_prompt": "\n\n".join(self._prompts)}
-            self.problems.assume("system prompts are no turns; they are kept in the metadata as 'system_prompt'")
+            self.draft.system_prompt = "\n\n".join(self._prompts)
+            self.problems.assume("system prompts are no turns; they are kept as the dialogue's system prompt")
         return self.draft
 
     def _take(self, message: Any, place: str) -> None:
@@ -81,18 +79,27 @@ class Chat:
 
     def _add(self, message: dict[str, Any], speaker: object, text: str, parts: list[Any], place: str) -> None:
         others = {name: content for name, content in message.items() if name not in _KNOWN and content is not None}
-        if parts:
-            others["parts"] = parts
+        media = [part for part in parts if part.get("path")]
+        if len(media) < len(parts):
+            others["parts"] = [part for part in parts if not part.get("path")]
         content = message.get("content")
         kinds = {part.get("type") for part in content if isinstance(part, dict)} if isinstance(content, list) else set()
         has_call = message.get("tool_calls") or message.get("function_call") or kinds & {"tool_use", "tool_result"}
         if not text and has_call:
             return  # only a call or its result; the answer follows
-        if text and self._calls and str(speaker).casefold() in AGENTS:
-            others["tool_calls"], self._calls = self._calls, []
-        self.draft.turns.append(
-            TurnDraft(speaker, text, place=place, others=others, speaker_key="role", text_key="content")
-        )
+        turn = TurnDraft(speaker, text, place=place, others=others, speaker_key="role", text_key="content")
+        turn.media = media or None
+        if str(speaker).strip().casefold() not in AGENTS:
+            self._add_silent(place)
+        elif self._calls and text:
+            turn.tool_calls, self._calls = self._calls, []
+        self.draft.turns.append(turn)
+
+    def _add_silent(self, place: str) -> None:
+        """Calls after which the agent said nothing are a turn without text."""
+        if self._calls:
+            self.draft.turns.append(TurnDraft("assistant", "", place=place, tool_calls=self._calls))
+            self._calls = []
 
     def _text(self, content: Any, place: str) -> tuple[str, list[Any]]:
         """The text of a message and its parts that are no text; where such a part stood, the text says so."""
@@ -116,6 +123,8 @@ class Chat:
                 self.problems.assume(
                     "what a model thought before it answered is kept in 'turn_fields', not in the text"
                 )
+            elif isinstance(part, dict) and (media := _media(part)):
+                others.append(media)
             elif isinstance(part, dict):
                 kind = str(part.get("type", "part")).removeprefix("input_").removesuffix("_url")
                 texts.append(f"[{kind}]")
@@ -126,11 +135,12 @@ class Chat:
         return "\n".join(text for text in texts if text), others
 
     def _readable(self, text: str) -> str:
-        """Models write control characters and halves of surrogate pairs now and then; they mean nothing to a reader."""
-        if _REFUSED.search(text):
-            self.problems.assume("control characters in messages, and halves of surrogate pairs, are removed")
-            return _REFUSED.sub("", text)
-        return text
+        """Models write control characters and halves of surrogate pairs now and then; a chat is not refused for them."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        shown = visible_controls(text)
+        if shown != text:
+            self.problems.assume("control characters in messages are shown as signs (␛)")
+        return shown
 
     def _note_calls(self, message: dict[str, Any]) -> None:
         calls = message.get("tool_calls") or ([message["function_call"]] if message.get("function_call") else [])
@@ -167,6 +177,16 @@ class Chat:
 
     def _fault(self, message: str, field: str) -> None:
         self.draft.faults.append(self.problems.problem(message, line=self.draft.line, field=field))
+
+
+def _media(part: dict[str, Any]) -> dict[str, str] | None:
+    """An image, sound or video that a part names by its path; one at an address, or inside the file, is no path."""
+    given = next(
+        (part[name] for name in ("image_url", "image", "audio", "video", "input_audio", "path") if part.get(name)), None
+    )
+    path = given.get("url", given.get("path")) if isinstance(given, dict) else given
+    is_path = isinstance(path, str) and not re.match(r"[a-z+]+:|/|\\|.*\.\./", path) and media_kind(path) is not None
+    return {"path": str(path), "alt": str(part.get("alt") or "")} if is_path else None
 
 
 def is_message(value: object) -> bool:

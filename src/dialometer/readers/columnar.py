@@ -6,7 +6,6 @@ repositories of data sets hold Parquet files. All are read by polars, part by pa
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Iterator
@@ -85,9 +84,14 @@ def described(parts: list[ColumnarPart]) -> str:
     return f"read from {files}, splits {', '.join(splits)} (kept as '{SPLIT}')"
 
 
-def as_json_lines(parts: list[ColumnarPart]) -> io.BufferedReader:
-    """The rows of all files as one stream of JSON objects, a line each."""
-    return io.BufferedReader(_Lines(_chunks(parts)), 2**18)
+def json_lines(parts: list[ColumnarPart]) -> Iterator[bytes]:
+    """The rows of all files as JSON objects, a line each; some lines at a time."""
+    several = len({part.split for part in parts}) > 1
+    for part in parts:
+        allowance = Allowance(part.path)
+        for frame in _frames(part.path):
+            allowance.take(int(frame.estimated_size()))
+            yield _as_lines(_with_labels(frame, part, has_splits=several))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -139,36 +143,6 @@ def _json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-
-
-class _Lines(io.RawIOBase):
-    """Chunks of bytes as a stream."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
-        self._left = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self._left:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._left = chunk
-        piece, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-
-def _chunks(parts: list[ColumnarPart]) -> Iterator[bytes]:
-    several = len({part.split for part in parts}) > 1
-    for part in parts:
-        allowance = Allowance(part.path)
-        for frame in _frames(part.path):
-            allowance.take(int(frame.estimated_size()))
-            yield _as_lines(_with_labels(frame, part, has_splits=several))
 
 
 def _frames(path: Path) -> Iterator[pl.DataFrame]:

@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import IO
 
 from dialometer.errors import Problem, ReadError
-from dialometer.readers.columnar import ColumnarError, ColumnarPart, as_json_lines, described, is_columnar, parts_of
+from dialometer.readers.columnar import ColumnarError, ColumnarPart, described, is_columnar, json_lines, parts_of
 from dialometer.readers.encodings import NAMES, UTF8, Recoded, encoding_of
+from dialometer.readers.eval_logs import EvalLogError, is_eval_log, log_lines
 from dialometer.readers.problems import Problems
-from dialometer.readers.unpacking import UnpacksTooLarge, open_gzip
+from dialometer.readers.unpacking import UnpacksTooLarge, open_gzip, streamed
 from dialometer.readers.workbook import WorkbookError, is_workbook, sheet_as_csv
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 1 << 20
+_UNREADABLE = (WorkbookError, ColumnarError, EvalLogError, UnpacksTooLarge)
 
 
 class SourceFile:
@@ -43,7 +45,7 @@ class SourceFile:
             self._open().close()
         except OSError as error:
             raise ReadError([self._unopened(error)]) from error
-        except (WorkbookError, ColumnarError) as error:
+        except _UNREADABLE as error:
             raise ReadError([Problem(error.message, error.remedy, self.name)]) from error
 
     def head(self) -> str:
@@ -51,15 +53,7 @@ class SourceFile:
         try:
             with self._open() as stream:
                 return stream.read(_HEAD_BYTES).removeprefix(_BOM).decode("utf-8", errors="replace")
-        except (
-            EOFError,
-            gzip.BadGzipFile,
-            zlib.error,
-            UnicodeDecodeError,
-            WorkbookError,
-            ColumnarError,
-            UnpacksTooLarge,
-        ):
+        except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError, *_UNREADABLE):
             return ""  # the reading itself will say so, with the line
 
     def lines(self, problems: Problems) -> Iterator[tuple[int, str]]:
@@ -71,7 +65,7 @@ class SourceFile:
                     problems.assume(self.assumed)
                 for number, raw in enumerate(stream, start=1):
                     yield number, _decode(raw.removeprefix(_BOM) if number == 1 else raw, number, problems)
-        except (UnpacksTooLarge, WorkbookError, ColumnarError) as error:
+        except _UNREADABLE as error:
             problems.of_file(problems.problem(error.message, remedy=error.remedy, line=number + 1))
         except UnicodeDecodeError as error:
             message = f"damaged {NAMES.get(self._encoding, self._encoding)} text: {error.reason}"
@@ -99,7 +93,10 @@ class SourceFile:
         if self._parts or is_columnar(self.path):
             self._parts = self._parts or parts_of(self.path)
             self.suffix = ".jsonl"
-            return as_json_lines(self._parts)
+            return streamed(json_lines(self._parts))
+        if is_eval_log(self.path):
+            self.suffix = ".jsonl"
+            return streamed(log_lines(self.path))
         if is_workbook(self.path):
             if self._sheet is None:
                 self._sheet = sheet_as_csv(self.path)
@@ -120,6 +117,9 @@ class SourceFile:
         return open_gzip(self.path) if is_gzip else self.path.open("rb")
 
     def _unopened(self, error: OSError) -> Problem:
+        if self.path.is_dir():
+            message = "this is a folder without Parquet or Arrow files"
+            return Problem(message, remedy="name one of the files in it", file=self.name)
         message = f"cannot be opened: {error.strerror or error}"
         return Problem(message, remedy="check the path and its permissions", file=self.name)
 

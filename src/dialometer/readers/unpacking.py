@@ -13,7 +13,7 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -111,3 +111,27 @@ class _Counted(io.RawIOBase):
     def close(self) -> None:
         self._unpacked.close()
         super().close()
+
+
+def streamed(chunks: Iterator[bytes]) -> IO[bytes]:
+    """Chunks of bytes that are made on the way, as a file."""
+    return io.BufferedReader(_Chunked(chunks), _CHUNK_BYTES)
+
+
+class _Chunked(io.RawIOBase):
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._left:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._left = memoryview(chunk)
+        piece, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
+        buffer[: len(piece)] = piece
+        return len(piece)

@@ -34,7 +34,8 @@ FormatName = Annotated[
     str,
     typer.Option(
         "--format",
-        help="dialometer, long, choices, candidates, batch, rankme, votes, potato or label_studio; found out if left out.",
+        help="dialometer, long, choices, candidates, batch, rankme, votes, preferences, potato or label_studio; recognised "
+        "if left out.",
     ),
 ]
 Map = Annotated[

@@ -48,6 +48,8 @@ _FIRST = {"a", "1", "left", "first", "model_a", "system_a", "model1", "system1"}
 _SECOND = {"b", "2", "right", "second", "model_b", "system_b", "model2", "system2"}
 
 
+_MEANT = frozenset({"practice", "gold", "factors", "first", "second", "first_rating", "second_rating", "user_rating"})
+"""Keys of an item's metadata that studies and reports act on."""
 REPEATS = "later votes of a rater on the same item"
 EACH_ITS_OWN = "no column names the rater: every vote counts as a rater of its own"
 
@@ -222,9 +224,9 @@ class _VoteTable:
 
     def _texts(self, cells: Cells, item: str, systems: tuple[str, str], line: int) -> Iterator[TextRecord]:
         """What both systems said: texts, or whole conversations."""
-        about = {name: _value(cells[name]) for name in self.about if cells[name].strip()}
+        about = about_item(cells, self.about)
         if self.columns.has("turn"):
-            about["turn"] = _value(self.columns.text(cells, "turn"))
+            about["turn"] = cell_value(self.columns.text(cells, "turn"))
         for system, role in zip(systems, ("text_a", "text_b"), strict=True):
             told, said = self.columns.text(cells, "context"), self.columns.text(cells, role)
             messages = as_messages(said, told) if isinstance(in_cell(said), list) else None
@@ -268,7 +270,14 @@ class _VoteTable:
         return VOTE_WORDS.get(word, "")
 
 
-def _value(cell: str) -> Any:
+def about_item(cells: Cells, names: Sequence[str]) -> dict[str, Any]:
+    """What the item's metadata keep of a row. A column with a name that means something to studies gets another one."""
+    return {
+        f"{name}_column" if name in _MEANT else name: cell_value(cells[name]) for name in names if cells[name].strip()
+    }
+
+
+def cell_value(cell: str) -> Any:
     """A cell as what it is: a number, true or false, a list or object, else text."""
     text = cell.strip()
     if text in ("true", "True", "false", "False"):

@@ -6,15 +6,19 @@ described with their code: turns apart by tabs, and topic words, where there are
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from dialometer.model.dialogue import Role
+from dialometer.readers.paired_chats import is_battle, is_preference
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import READERS, DialogueDraft, EmptyTurns, Head, Reader, TurnDraft
 from dialometer.readers.source import SourceFile
 
 _TOPIC_MARK = "  |  "
+_NAME = re.compile(r"[A-Za-z_][\w.-]{0,60}")
+"""What columns are called: a line of nothing else is the header of a table."""
 
 
 @READERS.register("thred")
@@ -28,7 +32,11 @@ class ThredReader(Reader):
     def recognises(cls, head: Head) -> bool:
         """A tab in the first line of a file that is no table with the columns of another format."""
         line = head.first_line
-        is_other = head.record is not None or {"dialogue_id", "speaker", "text"} <= set(head.columns("\t"))
+        names = set(head.columns("\t"))
+        is_other = head.record is not None or {"dialogue_id", "speaker", "text"} <= names
+        is_other |= (
+            is_battle(names) or is_preference(names) or (head.suffix == ".tsv" and all(map(_NAME.fullmatch, names)))
+        )
         return "\t" in line and not is_other and head.suffix not in {".json", ".jsonl", ".csv"}
 
     def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
