@@ -251,7 +251,7 @@ def _before(prompt: Any) -> list[Any]:
 
 def _unless_repeated(before: list[Any], given: list[Any]) -> list[Any]:
     """The prompt where the conversation does not begin with it, or with what a user says, already."""
-    first = next((message for message in given if is_message(message)), {})
+    first: dict[str, Any] = next((message for message in given if is_message(message)), {})
     role = str(first.get("role", first.get("from"))).casefold()
     return [] if role in USERS or role in PROMPTS else before
 

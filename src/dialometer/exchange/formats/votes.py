@@ -172,7 +172,8 @@ class _VoteTable:
         varying: set[str] = set()
         if has_items and others:
             for number, row in enumerate(table_rows(self.intake.source, Problems(str(self.intake.path)), ()), start=1):
-                item = self._item(row.cells, *(self.columns.text(row.cells, role) for role in "ab"), row.line, number)
+                a, b = (self.columns.text(row.cells, role) for role in ("a", "b"))
+                item = self._item(row.cells, a, b, row.line, number)
                 cells = [row.cells[name] for name in others]
                 before = known.setdefault(item, cells)
                 if before is not cells and before != cells:
@@ -231,11 +232,10 @@ class _VoteTable:
             told, said = self.columns.text(cells, "context"), self.columns.text(cells, role)
             messages = as_messages(said, told) if isinstance(in_cell(said), list) else None
             if messages is None:
-                texts = {
-                    "context": self.cell.text(cells, "context", line),
-                    "response": self.cell.text(cells, role, line),
-                }
-                yield TextRecord(line=line, item=item, system=system, about=about, **texts)
+                context, response = (self.cell.text(cells, name, line) for name in ("context", role))
+                yield TextRecord(
+                    line=line, item=item, system=system, context=context, response=response, about=about
+                )
                 continue
             until = self.cell.whole(cells, "turn", line, least=1)
             turns = self.sides.turns(messages, line, self.cell.column(role), n_responses=until)
