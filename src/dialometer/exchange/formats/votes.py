@@ -233,9 +233,7 @@ class _VoteTable:
             messages = as_messages(said, told) if isinstance(in_cell(said), list) else None
             if messages is None:
                 context, response = (self.cell.text(cells, name, line) for name in ("context", role))
-                yield TextRecord(
-                    line=line, item=item, system=system, context=context, response=response, about=about
-                )
+                yield TextRecord(line=line, item=item, system=system, context=context, response=response, about=about)
                 continue
             until = self.cell.whole(cells, "turn", line, least=1)
             turns = self.sides.turns(messages, line, self.cell.column(role), n_responses=until)
