@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 from bench.fuzz.kinds import kinds
-from bench.fuzz.run import Chunk, _stop, prepared, read_input
+from bench.fuzz.run import Chunk, Scratch, _stop, prepared, read_input
 
 from dialometer.errors import DialometerError
 from dialometer.readers.arrays import read_arrays
@@ -45,8 +45,9 @@ def order():
 def test_hostile_files_are_read_or_refused(order, seed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     chunk = Chunk(0)
+    scratch = Scratch(tmp_path)
     for number in range(250):
-        read_input(order, seed, number, tmp_path, chunk)
+        read_input(order, seed, number, scratch, chunk)
     assert [failure.text for failure in chunk.failures] == []
     assert chunk.n_read + chunk.n_refused == 250
     assert min(chunk.n_read, chunk.n_refused) > 20, "both happen, or the files are not hostile enough"
@@ -58,7 +59,7 @@ def test_a_failure_is_noticed(tmp_path):
 
     kind = next(kinds())
     chunk = Chunk(0)
-    read_input([replace(kind, read=lambda folder: 1 / 0)], 1, 0, tmp_path, chunk)
+    read_input([replace(kind, read=lambda folder: 1 / 0)], 1, 0, Scratch(tmp_path), chunk)
     assert [(failure.number, failure.what) for failure in chunk.failures] == [(0, "traceback ZeroDivisionError")]
 
 

@@ -1,4 +1,8 @@
-"""python -m bench.fuzz: reads hostile files, many of them, and counts tracebacks, hangs and memory."""
+"""python -m bench.fuzz: reads hostile files, many of them, and counts tracebacks, hangs and memory.
+
+A run goes on where the last one stopped, however it stopped. Inputs that failed are read once more first: a million is done
+when all of them were read or refused.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.fuzz.run import CHUNK, Chunk, Failure, Workers, prepared, write_input
+from bench.fuzz.run import CHUNK, Chunk, Failure, Lost, Workers, prepared, write_input
 
 FOLDER = Path("build/fuzz")
 SEED = 20261116
+MILLION = 1_000_000
 N_SAVED = 3
 """Inputs that are kept of failures at one place."""
+WRITE_S = 5.0
+"""How often the figures go to disk."""
 
 
 class Tally:
@@ -37,13 +44,33 @@ class Tally:
             "slowest_s": 0.0,
             "seconds": 0.0,
         }
-        self.seen |= {"by_kind": {}, "failures": []}
+        self.seen |= {"by_kind": {}, "failures": [], "given": [], "n_failed_before": 0}
         if self.file.is_file():
             self.seen = json.loads(self.file.read_text(encoding="utf-8"))
+
+    def take_again(self) -> list[tuple[int, int]]:
+        """What the last run left behind: chunks that it had not done, and inputs that failed and may be fixed by now."""
+        seen = self.seen
+        failed = sorted({failure["number"] for failure in seen["failures"]})
+        seen["n_failed_before"] += len(failed)
+        seen["failures"] = []
+        for number in failed:
+            seen["given"].append([number, number + 1])
+        return [(start, end) for start, end in seen["given"]]
+
+    def done(self, start: int, end: int) -> None:
+        """A chunk that need not be given again."""
+        self.seen["given"] = [chunk for chunk in self.seen["given"] if tuple(chunk) != (start, end)]
+
+    @property
+    def n(self) -> int:
+        """Inputs that were read, refused or failed."""
+        return int(self.seen["n_read"]) + int(self.seen["n_refused"]) + len(self.seen["failures"])
 
     def add(self, chunk: Chunk) -> None:
         """Counts a chunk."""
         seen = self.seen
+        self.done(chunk.start, chunk.end)
         seen["n_read"] += chunk.n_read
         seen["n_refused"] += chunk.n_refused
         seen["peak_mib"] = max(seen["peak_mib"], chunk.peak_mib)
@@ -70,14 +97,15 @@ class Tally:
     def print(self) -> None:
         """The figures, and the places of failures."""
         seen = self.seen
-        n = seen["n_read"] + seen["n_refused"] + len(seen["failures"])
         count = Counter(failure["what"].split()[0] for failure in seen["failures"])
-        print(f"{n:,} inputs: {seen['n_read']:,} read, {seen['n_refused']:,} refused with a message")
+        print(f"{self.n:,} inputs: {seen['n_read']:,} read, {seen['n_refused']:,} refused with a message")
         bad = f"{count['traceback']:,} tracebacks, {count['hang']:,} hangs over 2 s"
         print(f"{bad}, {count['memory']:,} out of memory, {count['died']:,} died")
         print(
             f"slowest {seen['slowest_s']:.2f} s, largest process {seen['peak_mib']:,} MiB, {seen['seconds']:,.0f} s in all"
         )
+        if seen["n_failed_before"]:
+            print(f"{seen['n_failed_before']:,} inputs that failed in earlier runs were read again")
         places = Counter((failure["where"], failure["what"], failure["kind"]) for failure in seen["failures"])
         for (where, what, kind), number in places.most_common():
             first = next(failure["number"] for failure in seen["failures"] if failure["where"] == where)
@@ -99,9 +127,9 @@ def run(arguments: argparse.Namespace) -> Tally:
     """Reads until the wanted number or the time is over."""
     tally = Tally(arguments.folder, arguments.seed, arguments.only)
     workers = Workers(arguments.processes, arguments.seed, arguments.only)
-    left: list[tuple[int, int]] = []
-    start, before = time.monotonic(), tally.seen["seconds"]
-    end = tally.seen["next"] + arguments.inputs
+    left = tally.take_again()
+    start, before, written = time.monotonic(), tally.seen["seconds"], 0.0
+    end = tally.seen["next"] + arguments.inputs if arguments.inputs else MILLION
     try:
         while tally.seen["next"] < end or left or workers.busy:
             is_over = arguments.minutes and time.monotonic() - start > arguments.minutes * 60
@@ -111,6 +139,7 @@ def run(arguments: argparse.Namespace) -> Tally:
                     continue
                 first = tally.seen["next"]
                 tally.seen["next"] = min(first + CHUNK, end)
+                tally.seen["given"].append([first, tally.seen["next"]])
                 workers.give((first, tally.seen["next"]))
             if is_over and not workers.busy:
                 break
@@ -118,15 +147,26 @@ def run(arguments: argparse.Namespace) -> Tally:
                 if isinstance(result, Chunk):
                     tally.add(result)
                 else:
-                    tally.fail(result[0])
-                    left += [result[1]] if result[1][0] < result[1][1] else []
+                    _lost(tally, result, left)
             tally.seen["seconds"] = before + time.monotonic() - start
-            if not workers.busy or len(workers.busy) < arguments.processes:
+            if time.monotonic() - written > WRITE_S:
                 tally.write()
+                written = time.monotonic()
     finally:
         workers.stop()
-    tally.write()
+        tally.write()
     return tally
+
+
+def _lost(tally: Tally, result: Lost, left: list[tuple[int, int]]) -> None:
+    """A process died: its input failed, and its chunk is read again around that input, since its counts are gone."""
+    tally.fail(result.failure)
+    tally.done(*result.chunk)
+    number = result.failure.number
+    for part in ((result.chunk[0], number), (number + 1, result.chunk[1])):
+        if part[0] < part[1]:
+            tally.seen["given"].append(list(part))
+            left.append(part)
 
 
 def again(arguments: argparse.Namespace) -> int:
@@ -146,7 +186,9 @@ def again(arguments: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.fuzz", description=__doc__)
-    parser.add_argument("--inputs", type=int, default=1_000_000, help="how many more inputs to read")
+    parser.add_argument(
+        "--inputs", type=int, default=0, help="how many more inputs to read; by default up to a million"
+    )
     parser.add_argument("--minutes", type=float, default=0, help="stop after so long; the next run goes on")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)

@@ -122,7 +122,7 @@ def injected(content: bytes, rng: Random) -> bytes:
 def deep(content: bytes, rng: Random) -> bytes:
     """Brackets, thousands of them."""
     place = rng.randrange(len(content) + 1)
-    n = rng.choice((50, 900, 5_000, 60_000))
+    n = rng.choice((*((50,) * 6), *((900,) * 6), 5_000, 5_000, 5_000, 60_000))
     opening, closing = rng.choice(((b"[", b"]"), (b'{"a":', b"}"), (b"{", b"}"), (b"- ", b""), (b"(", b")")))
     return content[:place] + opening * n + rng.choice((b"", b"1" + closing * n)) + content[place:]
 
@@ -325,7 +325,7 @@ def _row_lengths(rows: list[list[str]], rng: Random) -> None:
 
 
 def _many_columns(rows: list[list[str]], rng: Random) -> None:
-    n = rng.choice((200, 200, 200, 200, 2_000, 10_000))
+    n = rng.choice((*((200,) * 17), 2_000, 2_000, 10_000))
     same = rng.random() < 0.3
     for number, row in enumerate(rows):
         row += [("same" if same else f"c{i}") if not number else "1" for i in range(n)]
@@ -334,7 +334,7 @@ def _many_columns(rows: list[list[str]], rng: Random) -> None:
 def _long_field(rows: list[list[str]], rng: Random) -> None:
     row = rng.choice(rows)
     row[rng.randrange(len(row))] = rng.choice(("x", " ", "a,b\n", "é", "1", "(", "/")) * rng.choice(
-        (2_000, 2_000, 50_000, 200_000)
+        (*((2_000,) * 14), 50_000, 200_000)
     )
 
 
@@ -456,6 +456,24 @@ def array_changed(content: bytes, rng: Random) -> bytes:
     return content[:8] + struct.pack("<H", len(line)) + line + content[end + 1 :]
 
 
+def tensors_changed(content: bytes, rng: Random) -> bytes:
+    """The header of a safetensors file: its sizes and types, or the JSON texts that it carries."""
+    length = int.from_bytes(content[:8], "little")
+    try:
+        header = json.loads(content[8 : 8 + length])
+        carried = header.get("__metadata__") or {}
+        if carried and rng.random() < 0.6:
+            key = rng.choice(sorted(carried))
+            carried[key] = json_changed(carried[key].encode(), rng).decode("utf-8", "replace")
+            made = json.dumps(header).encode()
+        else:
+            made = json_changed(content[8 : 8 + length], rng)
+    except (ValueError, AttributeError, RecursionError):
+        return flipped(content, rng)
+    size = len(made) if rng.random() < 0.95 else rng.choice((0, 2**62, length))
+    return size.to_bytes(8, "little") + made + content[8 + length :]
+
+
 _ANY: tuple[Change, ...] = (flipped, cut, repeated, injected, deep, encoded)
 _TEXT: tuple[Change, ...] = (*_ANY, lines_changed, words_changed, words_changed)
 _OF_KIND: tuple[tuple[tuple[str, ...], tuple[Change, ...]], ...] = (
@@ -464,7 +482,8 @@ _OF_KIND: tuple[tuple[tuple[str, ...], tuple[Change, ...]], ...] = (
     ((".yaml", ".yml"), (*_TEXT, *([yaml_changed] * 12))),
     ((".zip", ".npz", ".xlsx"), (flipped, cut, *([zip_changed] * 6))),
     ((".npy",), (flipped, cut, *([array_changed] * 4))),
-    ((".db", ".parquet", ".safetensors"), (flipped, cut, repeated, injected)),
+    ((".safetensors",), (flipped, cut, injected, *([tensors_changed] * 6))),
+    ((".db", ".parquet", ".pt"), (flipped, cut, repeated, injected)),
 )
 
 

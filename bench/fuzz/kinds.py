@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.fuzz import trained_files as trained
 from bench.fuzz import valid_files as valid
 from bench.fuzz.valid_files import Files
 from dialometer.analysis.base.data import load_exported
@@ -40,6 +41,8 @@ from dialometer.retrieval.queries import read_queries
 from dialometer.retrieval.saving import load_retriever
 
 Read = Callable[[Path], object]
+CHEAP = 40
+"""Weight of what is read within about a millisecond; a study takes ten, an import six."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def _dialogues(format: str, name: str) -> Kind:
                 continue
         return None
 
-    return Kind(f"dialogues {name}", lambda: valid.DIALOGUES[name], read, weight=12)
+    return Kind(f"dialogues {name}", lambda: valid.DIALOGUES[name], read, weight=CHEAP)
 
 
 def _import(name: str) -> Kind:
@@ -84,28 +87,27 @@ def _import(name: str) -> Kind:
                 folder / "out", [path], folder / "x.db", format=format, options=options, at_ms=1, is_dry_run=True
             )
 
-    return Kind(f"import {name}", lambda: valid.IMPORTS[name], read, weight=2)
+    return Kind(f"import {name}", lambda: valid.IMPORTS[name], read, weight=4)
 
 
 def _exported(format: str) -> Kind:
 
     def files() -> Files:
         return {
-            **valid.collected()[format == "jsonl"],
+            **valid.collected()[format],
             **{f"study/{k}": v for k, v in valid.template("likert").items()},
         }
 
     def read(folder: Path) -> object:
+        # Into its study as a folder, into its study as one file, or as a study of its own: which, the size of the file says.
         judgments = folder / f"judgments.{format}"
-        for path in (folder, judgments):
-            try:
-                import_files(folder / "study", [path], folder / "x.db", format="dialometer", at_ms=1, is_dry_run=True)
-            except DialometerError:
-                continue
-        return import_files(folder / "new", [judgments], folder / "x.db", format="dialometer", at_ms=1, is_dry_run=True)
+        size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+        path = folder if size % 3 == 0 else judgments
+        target = folder / ("new" if size % 3 == 2 else "study")
+        return import_files(target, [path], folder / "x.db", format="dialometer", at_ms=1, is_dry_run=True)
 
     spoil = (f"judgments.{format}", f"answers.{format}", f"sessions.{format}", "export.json", "data_dictionary.json")
-    return Kind(f"export {format}", files, read, spoil)
+    return Kind(f"export {format}", files, read, spoil, weight=4)
 
 
 def _report_data(folder: Path) -> object:
@@ -118,7 +120,7 @@ def _study(name: str) -> Kind:
         study, _ = check_all(folder)
         return verify(study, folder) if study is not None else None
 
-    return Kind(f"study {name}", lambda: valid.template(name), read)
+    return Kind(f"study {name}", lambda: valid.template(name), read, weight=2)
 
 
 def _archive(folder: Path) -> object:
@@ -224,6 +226,35 @@ def _evaluator(folder: Path) -> object:
     return load_evaluator(folder).score([Dialogue("d", turns)])
 
 
+def _cmade(folder: Path) -> object:
+
+    turns = (Turn("User", "hello ok", "user"), Turn("Agent", "hi 1 2?", "agent"))
+    return load_evaluator(folder, "cpu").score([Dialogue("d", turns)])
+
+
+def _ranker(folder: Path) -> object:
+    from dialometer.neural.work import Work  # noqa: PLC0415
+    from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - needs torch
+
+    return CrossEncoder.load(folder, Work(device="cpu"))
+
+
+def _bot(folder: Path) -> object:
+    from dialometer.generators.bot import Bot  # noqa: PLC0415 - needs torch
+    from dialometer.generators.decoding import Decoding  # noqa: PLC0415
+
+    return Bot.load(folder).respond([["hello"]], Decoding(max_tokens=3), is_cut=True)
+
+
+def _corpus(folder: Path) -> object:
+    from dialometer.generators.corpus import describe, load_corpus  # noqa: PLC0415 - needs torch
+
+    corpus = load_corpus(folder)
+    split = corpus.split("train")
+    describe(corpus.about)
+    return split.examples, split.lengths, split.ids, split.frequencies(len(corpus.vocabulary))
+
+
 def _replies(folder: Path) -> object:
 
     return ReplyCache(folder / "replies.jsonl").get("k1")
@@ -235,22 +266,26 @@ def kinds() -> Iterator[Kind]:
         yield _dialogues(name.partition("_xlsx")[0], name)
     for name in valid.IMPORTS:
         yield _import(name)
-    yield from map(_exported, ("csv", "jsonl"))
+    yield from map(_exported, ("csv", "jsonl", "parquet"))
     tables = ("judgments.csv", "answers.csv", "sessions.csv", "findings.csv", "export.json")
-    yield Kind("data of a report", _exported("csv").files, _report_data, tables)
+    yield Kind("data of a report", _exported("csv").files, _report_data, tables, weight=2)
     for name in template_names():
         yield _study(name)
-    yield Kind("archive", valid.archive, _archive)
-    yield Kind("rated dialogues", lambda: valid.RATED, _rated, weight=12)
-    yield Kind("pairs", lambda: valid.PAIRS, _pairs, weight=12)
-    yield Kind("scores", lambda: valid.SCORES, _scores, weight=12)
-    yield Kind("experts", lambda: valid.EXPERTS, _experts, weight=12)
-    yield Kind("system outputs", lambda: valid.OUTPUTS, _outputs, weight=12)
-    yield Kind("knowledge base", lambda: valid.KNOWLEDGE, _knowledge, weight=12)
-    yield Kind("queries", lambda: valid.DIALOGUES["jsonl"], _queries, weight=12)
-    yield Kind("ratings of answers", lambda: valid.RATINGS_OF_ANSWERS, _crowd, weight=12)
-    yield Kind("retriever", valid.saved_retriever, _retriever)
-    yield Kind("lists", lambda: valid.LISTS, _lists, weight=12)
-    yield Kind("topics", valid.topics, _topics, weight=2)
-    yield Kind("evaluator", valid.evaluator, _evaluator, weight=2)
-    yield Kind("replies", lambda: valid.REPLIES, _replies, weight=2)
+    yield Kind("archive", valid.archive, _archive, weight=4)
+    yield Kind("rated dialogues", lambda: valid.RATED, _rated, weight=CHEAP)
+    yield Kind("pairs", lambda: valid.PAIRS, _pairs, weight=CHEAP)
+    yield Kind("scores", lambda: valid.SCORES, _scores, weight=CHEAP)
+    yield Kind("experts", lambda: valid.EXPERTS, _experts, weight=CHEAP)
+    yield Kind("system outputs", lambda: valid.OUTPUTS, _outputs, weight=CHEAP)
+    yield Kind("knowledge base", lambda: valid.KNOWLEDGE, _knowledge, weight=CHEAP)
+    yield Kind("queries", lambda: valid.DIALOGUES["jsonl"], _queries, weight=CHEAP)
+    yield Kind("ratings of answers", lambda: valid.RATINGS_OF_ANSWERS, _crowd, weight=CHEAP)
+    yield Kind("retriever", valid.saved_retriever, _retriever, weight=20)
+    yield Kind("lists", lambda: valid.LISTS, _lists, weight=CHEAP)
+    yield Kind("topics", valid.topics, _topics, weight=4)
+    yield Kind("evaluator", valid.evaluator, _evaluator, weight=8)
+    yield Kind("CMADE evaluator", trained.cmade, _cmade, weight=6)
+    yield Kind("answer ranker", trained.ranker, _ranker, weight=4)
+    yield Kind("bot", trained.bot, _bot, weight=6)
+    yield Kind("corpus", trained.corpus, _corpus, weight=12)
+    yield Kind("replies", lambda: valid.REPLIES, _replies, weight=20)

@@ -17,7 +17,8 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import Any
 
 from bench.fuzz.changes import changed
 from bench.fuzz.kinds import Kind, kinds
+from bench.fuzz.valid_files import Files
 from dialometer.errors import DialometerError
 
 LIMIT_S = 2.0
@@ -57,6 +59,7 @@ class Chunk:
     """What became of some inputs."""
 
     start: int
+    end: int = 0
     n_read: int = 0
     n_refused: int = 0
     by_kind: Counter[str] = field(default_factory=Counter)
@@ -65,30 +68,77 @@ class Chunk:
     slowest_s: float = 0.0
 
 
+@dataclass(slots=True)
+class Lost:
+    """A process that died or fell silent: the input it was at, and the chunk of which nothing is known then."""
+
+    failure: Failure
+    chunk: tuple[int, int]
+
+
 def rounds(all_kinds: Sequence[Kind]) -> list[Kind]:
     """The kinds in the order in which inputs go through them, each as often as its weight."""
     return [kind for kind in all_kinds for _ in range(kind.weight)]
 
 
 def write_input(order: Sequence[Kind], seed: int, number: int, folder: Path) -> Kind:
-    """The files of one input, written into an empty folder."""
+    """The files of one input, all of them, written into an empty folder."""
+    kind, files, spoilt, content = drawn(order, seed, number)
+    write_files({**files, spoilt: content}, folder)
+    return kind
+
+
+def drawn(order: Sequence[Kind], seed: int, number: int) -> tuple[Kind, Files, str, bytes]:
+    """The kind of an input, its valid files, which of them is spoilt, and how it reads then."""
     kind = order[number % len(order)]
     rng = random.Random(f"{seed}:{number}")
     files = kind.files()
     spoilt = rng.choice([name for name in (kind.spoil or files) if name in files])
+    return kind, files, spoilt, changed(spoilt, files[spoilt], rng)
+
+
+def write_files(files: Files, folder: Path) -> None:
+    """Files by their names in a folder, which is made where it is missing."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(changed(name, content, rng) if name == spoilt else content)
-    return kind
+        path.write_bytes(content)
 
 
-def read_input(order: Sequence[Kind], seed: int, number: int, scratch: Path, chunk: Chunk) -> None:
+class Scratch:
+    """A folder for each kind in which the valid files lie: an input exchanges one of them and puts it back.
+
+    Writing all files of a study for every input would take longer than reading them.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._folders: dict[str, tuple[Path, list[str]]] = {}
+
+    @contextmanager
+    def input(self, order: Sequence[Kind], seed: int, number: int) -> Iterator[tuple[Kind, Path]]:
+        """The kind and the folder of one input, as long as the block lasts."""
+        kind, files, spoilt, content = drawn(order, seed, number)
+        if kind.name not in self._folders:
+            folder = self.place / f"k{len(self._folders)}"
+            write_files(files, folder)
+            self._folders[kind.name] = folder, sorted(os.listdir(folder))  # noqa: PTH208 - one call for each input
+        folder, names = self._folders[kind.name]
+        path = folder / spoilt
+        path.write_bytes(content)
+        try:
+            yield kind, folder
+        finally:
+            if path.is_file() and sorted(os.listdir(folder)) == names:  # noqa: PTH208
+                path.write_bytes(files[spoilt])
+            else:  # what was read has left something behind
+                shutil.rmtree(folder, ignore_errors=True)
+                write_files(files, folder)
+
+
+def read_input(order: Sequence[Kind], seed: int, number: int, scratch: Scratch, chunk: Chunk) -> None:
     """One input, read with the limit of time; what becomes of it is added to the chunk."""
-    folder = scratch / f"n{number}"
-    folder.mkdir()
-    try:
-        kind = write_input(order, seed, number, folder)
+    with scratch.input(order, seed, number) as (kind, folder):
         chunk.by_kind[kind.name] += 1
         started = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
@@ -107,8 +157,6 @@ def read_input(order: Sequence[Kind], seed: int, number: int, scratch: Path, chu
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         chunk.slowest_s = max(chunk.slowest_s, time.process_time() - started)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _failure(number: int, kind: Kind, what: str, error: BaseException) -> Failure:
@@ -130,12 +178,14 @@ def work(seed: int, orders: Connection, current: Any, names: Sequence[str]) -> N
     limit_memory()
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as place:  # noqa: PTH112
         os.chdir(place)
+        tempfile.tempdir = place  # in memory, like the inputs
+        scratch = Scratch(Path(place))
         while (task := orders.recv()) is not None:
             start, end = task
-            chunk = Chunk(start)
+            chunk = Chunk(start, end)
             for number in range(start, end):
                 current.value = number
-                read_input(order, seed, number, Path(place), chunk)
+                read_input(order, seed, number, scratch, chunk)
             chunk.peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
             orders.send(chunk)
 
@@ -143,14 +193,11 @@ def work(seed: int, orders: Connection, current: Any, names: Sequence[str]) -> N
 def prepared(names: Sequence[str] = ()) -> list[Kind]:
     """The order of kinds, with all valid files made and everything imported that a first reading would import."""
     warnings.simplefilter("ignore")
-
     logging.disable(logging.CRITICAL)
     chosen = [kind for kind in kinds() if not names or any(name in kind.name for name in names)]
     for kind in chosen:
         with tempfile.TemporaryDirectory() as place:
-            for name, content in kind.files().items():
-                (Path(place) / name).parent.mkdir(parents=True, exist_ok=True)
-                (Path(place) / name).write_bytes(content)
+            write_files(kind.files(), Path(place))
             kind.read(Path(place))  # a valid file that is refused is a mistake in valid_files.py
     return rounds(chosen)
 
@@ -185,9 +232,9 @@ class Workers:
         connection.send(chunk)
         self.busy[connection] = (process, current, chunk, time.monotonic())
 
-    def results(self) -> list[Chunk | tuple[Failure, tuple[int, int]]]:
-        """What is done by now; a lost process gives its failure and what is left of its chunk."""
-        done: list[Chunk | tuple[Failure, tuple[int, int]]] = []
+    def results(self) -> list[Chunk | Lost]:
+        """What is done by now, and what was lost."""
+        done: list[Chunk | Lost] = []
         for connection in wait(list(self.busy), timeout=1.0):
             assert isinstance(connection, Connection)
             process, current, chunk, _ = self.busy.pop(connection)
@@ -203,12 +250,12 @@ class Workers:
                 done.append(self._lost(process, current, chunk, "hang"))
         return done
 
-    def _lost(self, process: Any, current: Any, chunk: tuple[int, int], what: str) -> tuple[Failure, tuple[int, int]]:
+    def _lost(self, process: Any, current: Any, chunk: tuple[int, int], what: str) -> Lost:
         process.join(5)
         number = int(current.value)
         self.idle.append(self._start())
         failure = Failure(number, "", what, f"exit code {process.exitcode}", "the process was lost")
-        return failure, (number + 1, chunk[1])
+        return Lost(failure, chunk)
 
     def stop(self) -> None:
         """Ends all processes."""

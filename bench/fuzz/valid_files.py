@@ -8,6 +8,7 @@ import zipfile
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any
 from xml.sax.saxutils import escape
@@ -17,10 +18,12 @@ import numpy as np
 from dialometer.design.load import load_study
 from dialometer.design.lock import freeze
 from dialometer.design.templates import copy_template
+from dialometer.errors import DialometerError
 from dialometer.exchange.archive import write_archive
 from dialometer.exchange.export import export_study
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
+from dialometer.flow.study_check import check_all
 from dialometer.learned.gaussian.evaluator import GaussianEvaluator
 from dialometer.learned.gaussian.features import describe
 from dialometer.learned.gaussian.kernel import KernelSettings, Posterior, fit_describer, likeness
@@ -43,7 +46,8 @@ def _json(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=False, indent=1).encode()
 
 
-def _of_folder(folder: Path) -> Files:
+def of_folder(folder: Path) -> Files:
+    """All files below a folder."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
     }
@@ -317,33 +321,48 @@ REPLIES = {"replies.jsonl": _lines({"key": "k1", "text": "4", "n_in": 1}, {"key"
 
 @cache
 def template(name: str) -> Files:
-    """A template's folder, frozen."""
+    """A template's folder, frozen, with few items: what is read for every item alike need not be read often."""
     with TemporaryDirectory() as place:
         folder = Path(place) / "study"
-        copy_template(name, folder)
+        few_items(name, folder)
         freeze(load_study(folder), folder, datetime(2026, 1, 1, tzinfo=UTC))
-        return _of_folder(folder)
+        return of_folder(folder)
+
+
+def few_items(name: str, folder: Path) -> None:
+    """A copy of a template with the fewest items that pass its check."""
+    for n in (3, 6, 12, 24, 10_000):
+        rmtree(folder, ignore_errors=True)
+        copy_template(name, folder)
+        for path in (folder / "items.jsonl", folder / "dialogues.jsonl"):
+            if path.is_file():
+                path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:n]))
+        try:
+            if not any(problem.severity == "error" for problem in check_all(folder)[1]):
+                return
+        except DialometerError:
+            continue
 
 
 @cache
-def collected() -> tuple[Files, Files]:
-    """The export of a small simulated study as CSV and as JSON Lines, and its archive-like zip beside it."""
+def collected() -> dict[str, Files]:
+    """The export of a small simulated study in each format, by its name."""
     with TemporaryDirectory() as place:
         folder = Path(place) / "study"
-        copy_template("likert", folder)
+        few_items("likert", folder)
         study = load_study(folder)
         with Store.open(folder / "study.db") as store:
             simulate(
                 study,
                 EngineAccess(Flow(study, store)),
                 draw_truth(study, 7),
-                n_raters=2,
+                n_raters=1,
                 seed=7,
                 start_ms=1_760_000_000_000,
             )
-            export_study(study, store, folder / "csv", format="csv")
-            export_study(study, store, folder / "jsonl", format="jsonl")
-        return _of_folder(folder / "csv"), _of_folder(folder / "jsonl")
+            for format in ("csv", "jsonl", "parquet"):
+                export_study(study, store, folder / format, format=format)
+        return {format: of_folder(folder / format) for format in ("csv", "jsonl", "parquet")}
 
 
 @cache
@@ -386,7 +405,7 @@ def evaluator() -> Files:
     with TemporaryDirectory() as place:
         made = GaussianEvaluator(describer, known, settings, posterior, centre=3.0, temperature=1.0, unit=1.0)
         made.save(place, {"fingerprint": "x"})
-        return _of_folder(Path(place)) | VERDICTS
+        return of_folder(Path(place)) | VERDICTS
 
 
 @cache
@@ -405,7 +424,7 @@ def saved_retriever() -> Files:
         path = Path(place) / "kb.jsonl"
         path.write_bytes(KNOWLEDGE["kb.jsonl"])
         save_retriever(make_retriever("tfidf", None).fit(read_knowledge_base(path)), Path(place) / "saved")
-        return _of_folder(Path(place) / "saved")
+        return of_folder(Path(place) / "saved")
 
 
 def workbook(rows: list[list[Any]]) -> bytes:

@@ -251,7 +251,7 @@ The judgments in this study were collected elsewhere; there was no debriefing he
 }
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     """Quotes every text that could be taken for a number; readers of YAML differ in what they take for one."""
 
 

@@ -25,6 +25,7 @@ from dialometer.generators.speak import speak
 from dialometer.generators.topics import TopicModel, prior_of
 from dialometer.generators.vocabulary import Vocabulary
 from dialometer.neural.device import choose_device
+from dialometer.neural.pretrained import first_line
 
 # A trained bot in one file: weights in half precision, and with them the sizes, the vocabulary, the topics and the record
 # of the training, so that the file alone is enough to talk and to tell where it came from.
@@ -96,16 +97,23 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> BotCheckp
     except (OSError, ValueError, KeyError, RecursionError, SafetensorError) as error:
         remedy = "name a folder or file that 'dialometer bots train' wrote"
         raise DialometerError("no trained bot", where=str(path), remedy=remedy) from error
-    if about.get("form") != FORM:
+    if not isinstance(about, dict) or about.get("form") != FORM:
         raise DialometerError("the bot was written by another version", where=str(path), remedy="train it again")
-    model = _model(about, tensors, path)
+    try:
+        model = _model(about, tensors, path)
+        record = dict(about["record"])
+    except DialometerError:
+        raise
+    except Exception as error:  # sizes and weights that contradict each other make torch raise anything
+        message = f"the bot is damaged: {first_line(error)}"
+        raise DialometerError(message, where=str(path), remedy="copy it again, or train it again") from error
     if model.shape.n_tokens != len(vocabulary):
         raise DialometerError(
             f"the model has {model.shape.n_tokens} tokens and its vocabulary {len(vocabulary)}",
             where=str(path),
             remedy="train it again",
         )
-    return BotCheckpoint(about["model"], model.to(device).eval(), vocabulary, about["record"], path, digest)
+    return BotCheckpoint(about["model"], model.to(device).eval(), vocabulary, record, path, digest)
 
 
 def _model(about: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], path: Path) -> Generator:
@@ -113,7 +121,11 @@ def _model(about: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], path: 
     if about["topic_prior"] is not None:
         words = tensors[_TOPICS + "words"].numpy().astype("int64")
         topics = TopicModel(tensors[_TOPICS + "weights"].numpy(), words, prior_of(about["topic_prior"]))
-    model = build(about["model"], Shape.from_json(about["shape"]), topics)
+    shape = Shape.from_json(about["shape"])
+    largest = max((size for tensor in tensors.values() for size in tensor.shape), default=0)
+    if max(shape.n_tokens, shape.embedding, shape.hidden) > largest or shape.n_layers > max(6, len(tensors)):
+        raise DialometerError("the bot's sizes are not those of its weights", where=str(path), remedy="train it again")
+    model = build(about["model"], shape, topics)
     weights = {key.removeprefix(_WEIGHTS): value for key, value in tensors.items() if key.startswith(_WEIGHTS)}
     try:
         model.load_state_dict({key: value.float() for key, value in weights.items()})

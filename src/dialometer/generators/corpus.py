@@ -62,7 +62,26 @@ class CorpusSplit:
     @cached_property
     def ids(self) -> list[str]:
         """Ids of the dialogues, by their number."""
-        return [json.loads(line) for line in self.ids_file.read_text(encoding="utf-8").splitlines()]
+        try:
+            return [str(json.loads(line)) for line in self.ids_file.read_text(encoding="utf-8").splitlines()]
+        except (OSError, ValueError, RecursionError) as error:
+            raise _damaged(self.ids_file, str(error)) from error
+
+    def check(self, n_tokens: int) -> None:
+        """Refuses arrays that do not fit together: a file that was cut off would train on other words than were said."""
+        n_turns = len(self.places)
+        starts = np.asarray(self.starts)
+        is_whole = len(self.dialogues) == n_turns and len(self.topics) in (0, n_turns)
+        is_whole &= len(starts) == n_turns + 1 if n_turns else len(starts) <= 1
+        if not is_whole:
+            raise _damaged(self.ids_file, "its parts are of different lengths")
+        if len(starts) and (starts[0] != 0 or starts[-1] != len(self.tokens) or np.any(starts[1:] <= starts[:-1])):
+            raise _damaged(self.ids_file, "turns do not follow one another")
+        if np.any(np.asarray(self.places) > np.arange(n_turns)):
+            raise _damaged(self.ids_file, "a turn has more turns before it than there are")
+        portions = (self.tokens[start : start + _PORTION] for start in range(0, len(self.tokens), _PORTION))
+        if any(int(portion.max()) >= n_tokens for portion in portions):
+            raise _damaged(self.ids_file, "a token is not in the vocabulary")
 
     def frequencies(self, n_tokens: int) -> npt.NDArray[np.int64]:
         """How often each token of the vocabulary occurs, counted in portions."""
@@ -95,7 +114,9 @@ class Corpus:
         if name not in SPLITS:
             raise DialometerError(f"there is no split '{name}'", remedy=f"use {', '.join(SPLITS)}")
         arrays = {kind: _mapped(self.folder / f"{name}.{kind}", dtype) for kind, dtype in ARRAYS.items()}
-        return CorpusSplit(name=name, ids_file=self.folder / f"{name}.ids", **arrays)
+        split = CorpusSplit(name=name, ids_file=self.folder / f"{name}.ids", **arrays)
+        split.check(len(self.vocabulary))
+        return split
 
     @property
     def fingerprint(self) -> str:
@@ -124,6 +145,11 @@ def load_corpus(folder: Path) -> Corpus:
         raise DialometerError(
             "the vocabulary was changed after the corpus was prepared", where=str(folder), remedy="prepare it again"
         )
+    try:
+        describe(about)
+        str(about["fingerprint"])
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise _damaged(folder / CORPUS_FILE, "its counts are missing or no numbers") from error
     topics_file = folder / TOPICS_FILE
     return Corpus(folder, about, vocabulary, TopicModel.load(topics_file) if topics_file.is_file() else None)
 
@@ -134,7 +160,11 @@ def _mapped(path: Path, dtype: Any) -> Any:
             return np.empty(0, dtype=dtype)
         return np.memmap(path, dtype=dtype, mode="r")
     except (OSError, ValueError) as error:
-        raise DialometerError(f"the corpus is damaged: {error}", where=str(path), remedy="prepare it again") from error
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, why: str) -> DialometerError:
+    return DialometerError(f"the corpus is damaged: {why}", where=str(path), remedy="prepare it again")
 
 
 def describe(about: Mapping[str, Any]) -> dict[str, dict[str, int | float]]:

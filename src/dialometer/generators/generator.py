@@ -24,6 +24,8 @@ from dialometer.generators.vocabulary import PAD
 from dialometer.registry import Registry, did_you_mean
 
 M = TypeVar("M", bound="Generator")
+LARGEST_SIZE = 1_000_000
+"""No size of a model comes near it; a checkpoint that says more is damaged."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,11 @@ class Shape:
             given = getattr(self, name)
             if given not in kinds:
                 raise DialometerError(f"there is no {name} '{given}'", remedy=f"use {' or '.join(kinds)}")
+        for entry in fields(self):
+            size = getattr(self, entry.name)
+            if entry.type == "int" and (type(size) is not int or not 1 <= size <= LARGEST_SIZE):
+                message = f"the size '{entry.name}' is {str(size)[:40]}"
+                raise DialometerError(message, remedy=f"use a whole number from 1 to {LARGEST_SIZE:,}")
 
     @property
     def window(self) -> Window:
@@ -71,7 +78,10 @@ class Shape:
         for name in values:
             if name not in known:
                 raise DialometerError(f"a model has no size '{name}'", remedy=did_you_mean(name, known))
-        return cls(**{**values, "max_turns": max(values.get("max_turns", cls.max_turns), values.get("n_turns", 1))})
+        turns = values.get("max_turns", cls.max_turns), values.get("n_turns", 1)
+        if "n_tokens" not in values or not all(isinstance(n, int) for n in turns):
+            raise DialometerError("the sizes of a model are incomplete", remedy="train it again")
+        return cls(**{**values, "max_turns": max(turns)})
 
 
 class Generator(nn.Module):

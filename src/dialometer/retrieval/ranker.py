@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from dialometer.errors import DialometerError
 from dialometer.neural.device import choose_device
-from dialometer.neural.pretrained import load_model
+from dialometer.neural.pretrained import first_line, load_model
 from dialometer.neural.training import TrainingOptions, fingerprint, train
 from dialometer.neural.work import QUIET, Work, models_folder
 from dialometer.retrieval.augment import one_variant, synonym_source
@@ -87,9 +87,17 @@ class CrossEncoder:
         head = folder / HEAD_FILE
         if not head.is_file():
             raise DialometerError("no trained answer ranker", where=str(folder), remedy="train one")
-        held = torch.load(head, map_location="cpu", weights_only=True)
-        ranker = cls.fresh(str(folder), work, pooling=held.pop(POOLING, "mean"))
-        ranker.network.head.load_state_dict(held)
+        try:
+            held = torch.load(head, map_location="cpu", weights_only=True)
+            ranker = cls.fresh(str(folder), work, pooling=held.pop(POOLING, "mean"))
+            ranker.network.head.load_state_dict(held)
+        except DialometerError:
+            raise
+        except Exception as error:  # torch raises anything on a damaged file
+            message = f"the answer ranker is damaged: {first_line(error)}"
+            raise DialometerError(
+                message, where=str(head), remedy="copy the folder again, or train it again"
+            ) from error
         ranker.network.eval()
         return ranker
 

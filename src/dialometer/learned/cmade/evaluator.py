@@ -32,12 +32,14 @@ from dialometer.learned.data.evaluator import (
     read_about,
     write_about,
 )
-from dialometer.model.dialogue import Dialogue
+from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.neural.device import choose_device
+from dialometer.neural.pretrained import check_sizes, first_line
 from dialometer.neural.work import QUIET, Work
 
 Floats = NDArray[np.float64]
 KIND = "ranknet"
+_TRIED = Dialogue("tried", (Turn("User", "hello", "user"), Turn("Agent", "hello", "agent")))
 
 
 @dataclass(frozen=True)
@@ -145,8 +147,7 @@ def save_evaluator(folder: Path | str, evaluator: RankNetEvaluator, about: Mappi
 
 def load_ranknets(folder: Path | str, device: str = "auto") -> RankNetEvaluator:
     """An evaluator that :func:`save_evaluator` wrote."""
-    from safetensors import SafetensorError  # noqa: PLC0415 - an extra
-    from safetensors.torch import load_file  # noqa: PLC0415
+    from safetensors.torch import load_file  # noqa: PLC0415 - an extra
     from transformers import AutoConfig, AutoModel, AutoTokenizer  # noqa: PLC0415 - very heavy
 
     folder, place, content = Path(folder), choose_device(device), read_about(folder)
@@ -155,15 +156,21 @@ def load_ranknets(folder: Path | str, device: str = "auto") -> RankNetEvaluator:
         tokenizer = AutoTokenizer.from_pretrained(folder / "encoder")  # nosec B615  # a local folder
         members = []
         for member in content["members"]:
-            network = make(AutoConfig.from_pretrained(folder / "encoder"))  # nosec B615  # a local folder
+            config = AutoConfig.from_pretrained(folder / "encoder")  # nosec B615  # a local folder
+            check_sizes(config, [folder / member["weights"]])
+            network = make(config)
             encoder = DialogueEncoder(tokenizer, network, window=content["window"], pooling=content["pooling"])
             model = RankNet(encoder, levels=content["levels"])
             model.load_state_dict(load_file(folder / member["weights"]))
             members.append(Member(model.to(place).eval(), _finite(member["centre"]), _finite(member["temperature"])))
-        return RankNetEvaluator(members, _finite(content["temperature"]))
-    except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
+        evaluator = RankNetEvaluator(members, _finite(content["temperature"]))
+        evaluator.score([_TRIED])  # settings that contradict each other show here, and not in the middle of a study
+        return evaluator
+    except Exception as error:  # a damaged folder makes the libraries raise anything, bare Exception included
         remedy = "copy the folder again, or train the evaluator again"
-        raise DialometerError(f"the evaluator is damaged: {error}", where=str(folder), remedy=remedy) from error
+        raise DialometerError(
+            f"the evaluator is damaged: {first_line(error)}", where=str(folder), remedy=remedy
+        ) from error
 
 
 def _finite(value: Any) -> float:
