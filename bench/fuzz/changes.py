@@ -163,7 +163,7 @@ def words_changed(content: bytes, rng: Random) -> bytes:
     if not found:
         return injected(content, rng)
     match = rng.choice(found)
-    other = rng.choice(found).group() if rng.random() < 0.4 else _as_bytes(rng.choice((*TEXTS, *map(_short, NUMBERS))))
+    other = rng.choice(found).group() if rng.random() < 0.4 else rng.choice(_WORDS)
     return content[: match.start()] + other + content[match.end() :]
 
 
@@ -174,6 +174,8 @@ def _short(number: float) -> str:
 def _as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
+
+_WORDS = tuple(_as_bytes(text) for text in (*TEXTS, *map(_short, NUMBERS)))
 
 # JSON, one value or one a line
 

@@ -41,7 +41,7 @@ from dialometer.retrieval.queries import read_queries
 from dialometer.retrieval.saving import load_retriever
 
 Read = Callable[[Path], object]
-CHEAP = 40
+CHEAP = 60
 """Weight of what is read within about a millisecond; a study takes ten, an import six."""
 
 

@@ -77,8 +77,10 @@ class Lost:
 
 
 def rounds(all_kinds: Sequence[Kind]) -> list[Kind]:
-    """The kinds in the order in which inputs go through them, each as often as its weight."""
-    return [kind for kind in all_kinds for _ in range(kind.weight)]
+    """The kinds in the order in which inputs go through them, each as often as its weight, well mixed."""
+    order = [kind for kind in all_kinds for _ in range(kind.weight)]
+    random.Random(0).shuffle(order)
+    return order
 
 
 def write_input(order: Sequence[Kind], seed: int, number: int, folder: Path) -> Kind:

@@ -112,9 +112,11 @@ class SourceFile:
         return stored if self._encoding == UTF8 else io.BufferedReader(Recoded(stored, self._encoding))
 
     def _stored(self) -> IO[bytes]:
-        with self.path.open("rb") as probe:
-            is_gzip = probe.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-        return open_gzip(self.path) if is_gzip else self.path.open("rb")
+        stored = self.path.open("rb")
+        if not stored.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+            return stored
+        stored.close()
+        return open_gzip(self.path)
 
     def _unopened(self, error: OSError) -> Problem:
         if self.path.is_dir():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import bindparam, delete, func, insert, select
 
 from dialometer.errors import StorageError
 from dialometer.model.dialogue import Role
@@ -14,6 +14,12 @@ from dialometer.storage.database import StorePart
 from dialometer.storage.rows import mapping_from_json, to_json
 from dialometer.storage.schema import chat_turns, drafts
 from dialometer.storage.sessions import present_session
+
+
+# Asked for every page of a rater, so the statement is made once.
+_DRAFT = select(drafts.c.content).where(
+    drafts.c.session_id == bindparam("of_session"), drafts.c.screen == bindparam("of_screen")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +48,8 @@ class Conversations(StorePart):
 
     def draft(self, session_id: str, screen: str) -> Mapping[str, Any] | None:
         """The unsent form of a screen, or None."""
-        query = select(drafts.c.content).where(drafts.c.session_id == session_id, drafts.c.screen == screen)
         with self.database.reading() as connection:
-            content = connection.scalar(query)
+            content = connection.scalar(_DRAFT, {"of_session": session_id, "of_screen": screen})
         return None if content is None else mapping_from_json(content)
 
     def add_turn(self, turn: ChatTurn) -> bool:

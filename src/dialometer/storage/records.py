@@ -12,7 +12,19 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import polars as pl
-from sqlalchemy import Boolean, Connection, CursorResult, Integer, Row, Select, Table, exists, select, type_coerce
+from sqlalchemy import (
+    Boolean,
+    Connection,
+    CursorResult,
+    Integer,
+    Row,
+    Select,
+    Table,
+    bindparam,
+    exists,
+    select,
+    type_coerce,
+)
 
 from dialometer.model.quality import Finding
 from dialometer.model.session import Answer, Judgment, ScreenVisit, SessionRecord, Source
@@ -33,6 +45,12 @@ TRUTHS = [column.name for column in judgments.columns if isinstance(column.type,
 PLAIN = [type_coerce(column, Integer) if column.name in TRUTHS else column for column in judgments.columns]
 OF_SESSION = ("rater_id", "ordinal", "cell", "condition", "source", "state", "is_excluded", "study_version")
 RATER_NUMBER = "rater_number"
+# Asked for every page of a rater: a statement that is made once has its compiled text looked up at once.
+_LATEST_FIRST = (
+    select(visits.c.screen, visits.c.shown_at_ms, visits.c.submitted_at_ms)
+    .where(visits.c.session_id == bindparam("of_session"))
+    .order_by(visits.c.id.desc())
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +124,9 @@ class Records(StorePart):
 
     def seconds_on_screens(self, session_id: str) -> dict[str, float]:
         """How long a session stayed on each screen when it was first sent."""
-        columns = (visits.c.screen, visits.c.shown_at_ms, visits.c.submitted_at_ms)
-        latest_first = select(*columns).where(visits.c.session_id == session_id).order_by(visits.c.id.desc())
         with self.database.reading() as connection:
-            return {screen: (end - start) / 1000 for screen, start, end in connection.execute(latest_first)}
+            rows = connection.execute(_LATEST_FIRST, {"of_session": session_id}).all()
+        return {screen: (end - start) / 1000 for screen, start, end in rows}
 
     # judgments as columns
 

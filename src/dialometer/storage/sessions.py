@@ -29,6 +29,10 @@ _MARKS = ("id", "ordinal", "state", "step", "cell", "source", "is_excluded")
 _TIMES = ("started_at_ms", "last_seen_at_ms", "finished_at_ms")
 
 
+# Asked for every request of a rater, so the statement is made once.
+_BY_TOKEN = select(sessions).where(sessions.c.token_hash == bindparam("hashed"))
+
+
 @dataclass(frozen=True, slots=True)
 class Person:
     """Who a rater is to the platform that sent them: needed to send them back, never for analysis."""
@@ -106,7 +110,7 @@ class Sessions(StorePart):
     def by_token(self, token: str) -> Session | None:
         """The session a rater's token opens, or None."""
         with self.database.reading() as connection:
-            row = connection.execute(select(sessions).where(sessions.c.token_hash == token_hash(token))).one_or_none()
+            row = connection.execute(_BY_TOKEN, {"hashed": token_hash(token)}).one_or_none()
             return None if row is None else session_from(row)
 
     def person(self, session_id: str) -> Person | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import cache
 
 from markupsafe import Markup
 
@@ -10,6 +11,12 @@ from dialometer.scales import SCALES
 from dialometer.web.rater.layout import Alternative, Control
 
 MOST_KEPT = 2_000
+
+
+@cache
+def _is_own(scale_type: str) -> bool:
+    """Whether the pages of this package draw a scale; looked up once, since it asks the file system."""
+    return scale_type in SCALES and SCALES.get(scale_type).template_file() is None
 
 
 class DrawnFields:
@@ -26,7 +33,7 @@ class DrawnFields:
         field, scale = control.field, control.field.scale
         if control.value is not None or control.error or scale.compares:
             return None
-        if scale.type not in SCALES or SCALES.get(scale.type).template_file() is not None:
+        if not _is_own(scale.type):
             return None
         words = (field.name, field.question, field.definition, field.label, field.help, field.target)
         looks = (field.alternatives, field.is_required, field.anchor, tuple(one.place for one in alternatives))

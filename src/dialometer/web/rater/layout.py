@@ -254,10 +254,13 @@ def arrange(
         own = tuple(replace(control, about=label) for control in by_target.pop(option.place, ()))
         bubbles = []
         for i, bubble in enumerate(_bubbles(option, sides)):
-            words = shorten(option.turns[i].text, EXCERPT_LENGTH, placeholder=" …")
-            about_turn = tuple(replace(control, about=f"“{words}”") for control in by_target.pop(f"t{i}", ()))
-            ordered += about_turn
-            bubbles.append(replace(bubble, controls=about_turn))
+            asked = by_target.pop(f"t{i}", ())
+            if asked:
+                words = shorten(option.turns[i].text, EXCERPT_LENGTH, placeholder=" …")
+                about_turn = tuple(replace(control, about=f"“{words}”") for control in asked)
+                ordered += about_turn
+                bubble = replace(bubble, controls=about_turn)  # noqa: PLW2901
+            bubbles.append(bubble)
         ordered += own
         alternatives.append(Alternative(option.place, label, tuple(bubbles), own))
     rest = tuple(control for about in by_target.values() for control in about)

@@ -109,11 +109,12 @@ class RaterPages:
 
     async def show(self, request: Request) -> Response:
         """The screen at the session's step, or an earlier one."""
-        session = await self.service.find(cookie(request, SESSION_COOKIE))
+        token = cookie(request, SESSION_COOKIE)
         asked = request.query_params.get("step", "")
         step = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else None
         try:
-            return await self.service.in_thread(lambda: self._page(request, session, step=step))
+            # One change of threads for both: it costs as much as looking the session up.
+            return await self.service.in_thread(lambda: self._page(request, self.service.session_of(token), step=step))
         except FlowError:
             if step is None:
                 raise
