@@ -15,7 +15,6 @@ from dialometer.storage.rows import mapping_from_json, to_json
 from dialometer.storage.schema import chat_turns, drafts
 from dialometer.storage.sessions import present_session
 
-
 # Asked for every page of a rater, so the statement is made once.
 _DRAFT = select(drafts.c.content).where(
     drafts.c.session_id == bindparam("of_session"), drafts.c.screen == bindparam("of_screen")
