@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow test-fast test-lowest size lint format audit lock bench attack chaos load calibrate fuzz docs pictures browser clean help hosts
+.PHONY: demo test test-slow test-fast test-lowest test-tools size lint format audit lock bench attack chaos load calibrate fuzz docs pictures browser clean help hosts
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -53,6 +53,12 @@ test-lowest:  ## make test with the lowest versions that pyproject.toml allows
 	$(VENV)-lowest/bin/pip install --quiet '$(TORCH)'
 	$(VENV)-lowest/bin/pip install --quiet -c $(VENV)-lowest/lowest.txt -e '.[dev,learn]'
 	$(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal -m "not slow" $(ARGS)
+
+test-tools: $(VENV)/.dev browser  ## forms answered on the real servers of Label Studio and Potato, which it installs
+	test -x $(VENV)-label-studio/bin/label-studio || { $(PYTHON) -m venv --clear $(VENV)-label-studio && $(VENV)-label-studio/bin/pip install --quiet label-studio; }
+	test -x $(VENV)-potato/bin/potato || { $(PYTHON) -m venv --clear $(VENV)-potato && $(VENV)-potato/bin/pip install --quiet potato-annotation; }
+	DIALOMETER_LABEL_STUDIO=$(abspath $(VENV))-label-studio/bin/label-studio DIALOMETER_POTATO=$(abspath $(VENV))-potato/bin/potato \
+	  $(BIN)/python -m pytest tests/exchange/test_real_tools.py $(ARGS)
 
 size:  ## how much the core installs, in MB
 	@$(PYTHON) -m venv --clear --without-pip $(VENV)-size
@@ -112,4 +118,4 @@ pictures: $(VENV)/.dev browser  ## every picture of the documentation, anew
 	$(BIN)/python scripts/pictures.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-audit site build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-audit $(VENV)-label-studio $(VENV)-potato site build dist .pytest_cache .mypy_cache .ruff_cache

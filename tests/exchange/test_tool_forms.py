@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -53,8 +55,7 @@ def potato_answer(scheme):
         case "likert":
             return [label(str(scheme["size"]), str(scheme["size"]))]
         case "radio":
-            last = scheme["labels"][-1] if name.endswith("__worst") else scheme["labels"][0]
-            return [label(last, True)]
+            return [label(scheme["labels"][-1 if "__worst" in name else 0], True)]
         case "multiselect":
             return [label(one, True) for one in scheme["labels"][:2]]
         case "pairwise":
@@ -97,9 +98,10 @@ def test_a_potato_project_and_its_answers(make, template):
     assert done["files"][0]["n_raters"] == 2
     found = judged(folder)
     key = json.loads((project / "dialometer-key.json").read_text())
-    assert {judgment.item_id for judgment in found} == {item["id"] for item in items[:3]}
+    shown_order = {entry["item"]: entry["systems"] for entry in key["items"].values()}
+    assert {judgment.item_id for judgment in found} == {key["items"][item["id"]]["item"] for item in items[:3]}
     for judgment in found:
-        order = key["items"][judgment.item_id]
+        order = shown_order[judgment.item_id]
         if judgment.scale == "pairwise":
             assert judgment.value == order[1]
             assert judgment.side == 2
@@ -115,7 +117,7 @@ def test_older_forms_of_potatos_files_are_read(make, tmp_path):
     study = load_study(folder)
     dialometer("export", folder, "--form", "potato", "--json")
     field = tool_form(study).fields[0]
-    item = study.rated_items[0].id
+    item = study.neutral_ids[study.rated_items[0].id]
     output = folder / "potato" / "annotation_output"
     nested = {"user_id": "cy", "instance_id_to_label_to_value": {item: {field.name: {"labels": {"scale_4": True}}}}}
     (output / "cy").mkdir(parents=True)
@@ -138,13 +140,11 @@ def studio_result(control, view):
             return {**base, "type": "rating", "value": {"rating": int(control.get("maxRating"))}}
         case "Number":
             return {**base, "type": "number", "value": {"number": float(control.get("max") or 42)}}
-        case "Pairwise":
-            return {**base, "type": "pairwise", "value": {"selected": "right"}}
         case "TextArea":
             return {**base, "type": "textarea", "value": {"text": ["fine"]}}
         case "Choices":
             values = [choice.get("value") for choice in control]
-            chosen = values[-1:] if name.endswith("__worst") else values[:1]
+            chosen = values[-1:] if "__worst" in name else values[:1]
             return {**base, "type": "choices", "value": {"choices": chosen}}
     raise AssertionError(kind)
 
@@ -158,7 +158,11 @@ def test_a_label_studio_project_and_its_answers(make, template):
     view = ElementTree.fromstring((project / "config.xml").read_text())
     listed = json.loads((project / "items.json").read_text())
     shown_names = {element.get("name") for element in view if element.get("value", "").startswith("$")}
-    controls = [element for element in view if element.get("toName")]
+    controls = [
+        element
+        for element in view.iter()
+        if element.get("toName") and not re.search("__worst__[B-Z]$", element.get("name"))
+    ]  # who chose A as the best sees the control of the worst that belongs to A
     for control in controls:
         assert set(control.get("toName").split(",")) <= shown_names
     for element in view:
@@ -190,11 +194,75 @@ def test_a_label_studio_project_and_its_answers(make, template):
     assert done["files"][0]["left_out"]["skipped annotations"] == 4
     found = judged(folder)
     key = json.loads((project / "dialometer-key.json").read_text())
+    shown_order = {entry["item"]: entry["systems"] for entry in key["items"].values()}
     for judgment in found:
         assert judgment.answered_at_ms - judgment.shown_at_ms == 12_500
+        order = shown_order[judgment.item_id]
         if judgment.scale == "pairwise":
-            assert judgment.value in (key["items"][judgment.item_id][1], key["items"][judgment.item_id][0])
-    assert {judgment.item_id for judgment in found} == {entry["data"]["item"] for entry in listed[:4]}
+            assert judgment.value == order[0]
+        elif judgment.scale == "best_worst":
+            assert judgment.value == {"best": order[0], "worst": order[-1]}
+    assert {judgment.item_id for judgment in found} == {
+        key["items"][entry["data"]["item"]]["item"] for entry in listed[:4]
+    }
+    n_fields = len([field for field in tool_form(study).fields if field.part != "worst"])
+    assert len(found) == 4 * n_fields, "every answer of every rater is kept"
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_the_smaller_exports_of_label_studio_give_the_same_answers(make, kind):
+    folder = make("best-worst")
+    dialometer("export", folder, "--form", "label_studio", "--json")
+    project = folder / "label_studio"
+    data = json.loads((project / "items.json").read_text())[0]["data"]
+    criteria = [criterion.name for criterion in load_study(folder).spec.criteria]
+    meta = {"annotator": 3, "annotation_id": 1, "created_at": "2026-03-09T22:16:08Z", "lead_time": 12.5}
+    answers = {f"{name}__best": "B" for name in criteria} | {f"{name}__worst__B": "A" for name in criteria}
+    entry = {**data, "id": 27, **answers, **meta}
+    file = project / f"project-1.{kind}"
+    if kind == "json":
+        file.write_text(json.dumps([entry]))
+    else:
+        cells = {name: value if isinstance(value, str) else json.dumps(value) for name, value in entry.items()}
+        with file.open("w", newline="") as opened:
+            writer = csv.DictWriter(opened, cells)
+            writer.writeheader()
+            writer.writerow(cells)
+    key, elsewhere = project / "dialometer-key.json", folder / "key"
+    key.rename(elsewhere)
+    assert "put dialometer-key.json beside the file" in dialometer("import", folder, file, fails=True)
+    elsewhere.rename(key)
+    done = dialometer("import", folder, file, "--json")
+    assert done["files"][0]["format"] == "label_studio"
+    systems = json.loads(key.read_text())["items"][data["item"]]["systems"]
+    assert [judgment.value for judgment in judged(folder)] == [{"best": systems[1], "worst": systems[0]}] * len(criteria)
+
+
+def test_best_and_worst_alike_is_left_out_and_the_rest_read(make):
+    folder = make("best-worst")
+    dialometer("export", folder, "--form", "label_studio", "--json")
+    listed = json.loads((folder / "label_studio" / "items.json").read_text())
+    criterion = load_study(folder).spec.criteria[0].name
+
+    def annotated(entry, worst):
+        pairs = ((f"{criterion}__best", "A"), (f"{criterion}__worst", worst))
+        results = [{"from_name": name, "type": "choices", "value": {"choices": [value]}} for name, value in pairs]
+        return {"data": entry["data"], "annotations": [{"completed_by": 3, "result": results}]}
+
+    answers = folder / "label_studio" / "project-1.json"
+    answers.write_text(json.dumps([annotated(listed[0], "A"), annotated(listed[1], "C")]))
+    done = dialometer("import", folder, answers, "--json")
+    assert done["files"][0]["left_out"] == {"best-worst answers with the same response as best and worst": 1}
+    assert len(judged(folder)) == 1
+
+
+def test_ids_in_a_form_name_no_system(make):
+    study = load_study(make("acute"))
+    systems = {system.name for system in study.spec.systems}
+    form = tool_form(study)
+    assert any(name in item.item for item in form.items for name in systems), "the study's own ids do"
+    assert not any(name in item.id for item in form.items for name in systems)
+    assert len({item.id for item in form.items}) == len(form.items)
 
 
 def test_sides_are_drawn_and_told_only_by_the_key(make):

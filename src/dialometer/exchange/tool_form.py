@@ -44,10 +44,24 @@ class FormField:
 
 
 @dataclass(frozen=True, slots=True)
+class WorstControl:
+    """Where the worst is asked after ``letter`` was chosen in the field ``best``: all options but that one."""
+
+    name: str
+    best: str
+    letter: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FormItem:
-    """One item in the form: systems in the order of their places, texts as turns."""
+    """One item in the form: systems in the order of their places, texts as turns.
+
+    ``id`` is what raters may see in the tool and names nothing; ``item`` is the item's id in the study.
+    """
 
     id: str
+    item: str
     systems: tuple[str, ...]
     context: tuple[Turn, ...]
     options: tuple[tuple[Turn, ...], ...]
@@ -73,6 +87,13 @@ class ToolForm:
         part = f" ({field.part})" if field.part else ""
         return f"{question}{about}{part}"
 
+    def worst_controls(self, field: FormField) -> Iterator[WorstControl]:
+        """One control for each choice of the best, to be shown after it, so that best is never worst."""
+        letters = tuple(PLACES[: self.n_places])
+        for letter in letters:
+            others = tuple(other for other in letters if other != letter)
+            yield WorstControl(f"{field.name}__{letter}", f"{field.criterion}__best", letter, others)
+
     @property
     def n_places(self) -> int:
         """How many alternatives stand on a screen."""
@@ -81,10 +102,10 @@ class ToolForm:
     def key(self) -> dict[str, Any]:
         """What the import needs to read answers back."""
         return {
-            MARK: 1,
+            MARK: 2,
             "study": self.study.spec.name,
             "fields": [asdict(field) for field in self.fields],
-            "items": {item.id: list(item.systems) for item in self.items},
+            "items": {item.id: {"item": item.item, "systems": list(item.systems)} for item in self.items},
         }
 
     def write_key(self, folder: Path) -> Path:
@@ -100,7 +121,9 @@ def tool_form(study: Study) -> ToolForm:
     if spec.items.kind == "chat" or spec.items.rate == "turns":
         what = "live conversations" if spec.items.kind == "chat" else "ratings turn by turn"
         raise DialometerError(f"{what} have no place in such a form", remedy="serve the study with 'dialometer serve'")
-    items = tuple(_item(item, spec.seed, number) for number, item in enumerate(study.rated_items))
+    items = tuple(
+        _item(item, study.neutral_ids[item.id], spec.seed, number) for number, item in enumerate(study.rated_items)
+    )
     sizes = {len(item.options) for item in items}
     if len(sizes) > 1:
         raise DialometerError(
@@ -138,7 +161,7 @@ def tool_form(study: Study) -> ToolForm:
     return ToolForm(study, tuple(fields), items, tuple(left_out))
 
 
-def _item(item: Item, seed: int, number: int) -> FormItem:
+def _item(item: Item, neutral: str, seed: int, number: int) -> FormItem:
     texts: dict[str, tuple[Turn, ...]]
     match item:
         case ResponsesItem():
@@ -148,14 +171,14 @@ def _item(item: Item, seed: int, number: int) -> FormItem:
             texts = {side.system: side.turns for side in (item.a, item.b)}
             context = ()
         case DialogueItem():
-            return FormItem(item.id, item.systems, (), (item.turns,))
+            return FormItem(neutral, item.id, item.systems, (), (item.turns,))
         case CandidateItem():
-            return FormItem(item.id, (), item.context, ((item.candidate,),))
+            return FormItem(neutral, item.id, (), item.context, ((item.candidate,),))
         case _:
             raise AssertionError("chat items were refused before")
     names = list(texts)
     order = [names[i] for i in np.random.default_rng([seed, 6, number]).permutation(len(names))]
-    return FormItem(item.id, tuple(order), context, tuple(texts[name] for name in order))
+    return FormItem(neutral, item.id, tuple(order), context, tuple(texts[name] for name in order))
 
 
 def read_key(path: Path) -> dict[str, Any] | None:
@@ -186,14 +209,21 @@ def _is_key(key: Any) -> bool:
             and isinstance(field.get("place"), int)
             for field in fields
         )
-        and all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in items.values())
+        and all(_is_item(item) for item in items.values())
     )
+
+
+def _is_item(item: Any) -> bool:
+    """Whether an item of a key says which systems stand where; keys of the first form (``MARK`` 1) list them alone."""
+    systems = item.get("systems") if isinstance(item, dict) and isinstance(item.get("item"), str) else item
+    return isinstance(systems, list) and all(isinstance(name, str) for name in systems)
 
 
 # answers from such a form, read back by the key
 
 NOT_IN_KEY = "answers to fields that the study's form does not have"
 HALF = "best-worst answers of which one half is missing"
+SAME = "best-worst answers with the same response as best and worst"
 _LEFT, _RIGHT = ("left", "right")
 
 
@@ -203,9 +233,17 @@ class FormAnswers:
     def __init__(self, intake: Intake, key: Mapping[str, Any] | None) -> None:
         self.intake = intake
         self.fields = {field["name"]: field for field in (key or {}).get("fields", [])}
-        self.items: Mapping[str, list[str]] = (key or {}).get("items", {})
+        listed = (key or {}).get("items", {})
+        self.items: dict[str, tuple[str, tuple[str, ...]]] = {
+            name: (item["item"], tuple(item["systems"])) if isinstance(item, dict) else (name, tuple(item))
+            for name, item in listed.items()
+        }
         self.has_key = key is not None
         self.condition = _condition(intake)
+
+    def knows(self, name: str) -> bool:
+        """Whether the form has a field of this name."""
+        return _without_letter(name)[0] in self.fields
 
     def records(
         self,
@@ -221,7 +259,7 @@ class FormAnswers:
         if self.has_key and item not in self.items:
             self.intake.wrong(line, f"the form has no item '{item}'", "give the answers to the form of this study")
             return
-        systems = tuple(self.items.get(item, ()))
+        item, systems = self.items.get(item, (item, ()))
         halves: dict[str, dict[str, object]] = {}
         judgment = partial(
             JudgmentRecord,
@@ -234,11 +272,14 @@ class FormAnswers:
             condition=self.condition,
         )
         for name, raw in answers.items():
+            name, letter = _without_letter(name)
             field = self.fields.get(name)
             if field is None and self.has_key:
                 self.intake.left_out[NOT_IN_KEY] += 1
                 continue
             field = field or {"criterion": name, "place": 0, "part": ""}
+            if letter and answers.get(f"{field['criterion']}__best") != letter:
+                continue  # asked after another choice of the best, which was changed since
             if field["part"]:
                 halves.setdefault(field["criterion"], {})[field["part"]] = _system(raw, systems)
                 continue
@@ -246,10 +287,18 @@ class FormAnswers:
             system = systems[place - 1] if 0 < place <= len(systems) else ""
             yield judgment(criterion=field["criterion"], raw=_system(raw, systems), system=system, column=name)
         for criterion, both in halves.items():
-            if set(both) == {"best", "worst"}:
-                yield judgment(criterion=criterion, raw=both, column=criterion)
-            else:
+            if set(both) != {"best", "worst"}:
                 self.intake.left_out[HALF] += 1
+            elif both["best"] == both["worst"]:
+                self.intake.left_out[SAME] += 1
+            else:
+                yield judgment(criterion=criterion, raw=both, column=criterion)
+
+
+def _without_letter(name: str) -> tuple[str, str]:
+    """The field of a control and, where it asks for the worst, the choice of the best after which it is shown."""
+    base, _, letter = name.rpartition("__")
+    return (base, letter) if base.endswith("__worst") and letter in PLACES else (name, "")
 
 
 def _system(raw: object, systems: tuple[str, ...]) -> object:

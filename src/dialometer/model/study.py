@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -413,6 +414,15 @@ class Study:
     def items_by_id(self) -> dict[str, Item]:
         """Items by their id."""
         return {item.id: item for item in self.items}
+
+    @cached_property
+    def neutral_ids(self) -> dict[str, str]:
+        """For every item's id one that says nothing, for other tools: ids often name systems or gold items.
+
+        Numbers follow a digest of seed and id, not the file, whose order may tell as much.
+        """
+        mixed = sorted(self.items_by_id, key=lambda name: sha256(f"{self.spec.seed} {name}".encode()).digest())
+        return {name: f"item-{number:0{len(str(len(mixed)))}}" for number, name in enumerate(mixed, start=1)}
 
     @cached_property
     def criteria_by_name(self) -> dict[str, Criterion]:

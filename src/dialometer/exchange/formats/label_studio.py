@@ -1,12 +1,14 @@
 """Label Studio (labelstud.io): a study as a project, and the answers back.
 
-Answers are read from the JSON export, with one entry per item and one annotation per rater.
+Answers are read from the exports called JSON (one entry per item, with its annotations), JSON-MIN and CSV (one entry
+per annotation).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 from xml.etree import ElementTree as Xml  # nosec B405
@@ -14,15 +16,20 @@ from xml.etree import ElementTree as Xml  # nosec B405
 from dialometer.exchange.cell_reader import MOST_SECONDS
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.records import UNKNOWN_MS, Record, read_time_ms
-from dialometer.exchange.tool_form import PLACES, FormAnswers, FormField, FormItem, ToolForm, read_key
+from dialometer.exchange.tool_form import KEY_FILE, PLACES, FormAnswers, FormField, FormItem, ToolForm, read_key
 from dialometer.model.dialogue import Turn, clean_text
 from dialometer.model.values import to_number
 from dialometer.readers.json_records import is_too_deep
 from dialometer.readers.reader import Head
 from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import table_rows
 
 CANCELLED = "skipped annotations"
 NOT_READ = "results of a kind that is no rating"
+AGAIN = "export the project again, as JSON"
+NO_KEY = f"put {KEY_FILE} beside the file, or export the project as JSON"
+_FLAT = frozenset({"annotator", "annotation_id", "lead_time"})
+"""What every annotation of JSON-MIN and CSV has."""
 _VALUES = {
     "rating": "rating",
     "number": "number",
@@ -34,53 +41,74 @@ _VALUES = {
 
 @FORMATS.register("label_studio")
 class LabelStudio(ImportFormat):
-    """The export called JSON (not JSON-MIN, which does not say who answered)."""
+    """The exports called JSON, JSON-MIN and CSV. Only the first says which annotations were skipped."""
 
     takes: ClassVar[frozenset[str]] = frozenset()
-    summary: ClassVar[str] = "answers of a Label Studio project (its JSON export)"
+    summary: ClassVar[str] = "answers of a Label Studio project (its JSON, JSON-MIN or CSV export)"
 
     def recognises(self, path: Path, header: Sequence[str]) -> bool:
-        """Entries with annotations that have results."""
-        if not path.is_file() or path.suffix.lower() != ".json":
+        """Entries with annotations that have results, or answers beside who gave them and in which annotation."""
+        if not path.is_file():
             return False
+        if path.suffix.lower() != ".json":
+            return set(header) >= _FLAT
         try:
             head = Head(".json", SourceFile(path).head())
         except OSError:
             return False
         text = head.text.lstrip()
-        return text.startswith("[") and '"annotations"' in text and '"from_name"' in text and '"result"' in text
+        named = ('"annotations"', '"from_name"', '"result"')
+        is_flat = all(f'"{name}"' in text for name in _FLAT)
+        return text.startswith("[") and (all(name in text for name in named) or is_flat)
 
     def records(self, intake: Intake) -> Iterator[Record]:
         """One judgment for each answered field."""
         answers = FormAnswers(intake, read_key(intake.path))
-        try:
-            entries = json.loads(intake.source.text(intake.problems))
-        except (ValueError, RecursionError) as error:
-            intake.wrong(0, f"this is not JSON ({error})", "export the project again, as JSON")
-            return
-        if is_too_deep(entries):
-            intake.wrong(0, "this is nested too deeply", "export the project again, as JSON")
-            return
-        for number, entry in enumerate(entries if isinstance(entries, list) else [], start=1):
-            data = entry.get("data") if isinstance(entry, dict) else None
-            annotations = entry.get("annotations") if isinstance(entry, dict) else None
-            if not isinstance(data, dict) or not isinstance(annotations, list):
-                intake.wrong(number, "an entry without data or annotations", "export the project again, as JSON")
-                continue
-            item = _clean(data.get("item") or entry.get("id"), number, intake)
-            for annotation in annotations:
-                if isinstance(annotation, dict) and item:
-                    yield from _annotation(annotation, item, number, answers, intake)
-                else:
-                    intake.wrong(number, "an annotation or an item's id cannot be read", "export the project again")
+        for number, entry in enumerate(_entries(intake), start=1):
+            if not isinstance(entry, dict):
+                intake.wrong(number, "an entry is no object", AGAIN)
+            elif set(entry) >= _FLAT and not answers.has_key:
+                intake.wrong(0, "without the form's key nothing says which columns are answers", NO_KEY)
+                return
+            elif set(entry) >= _FLAT:
+                yield from _flat(entry, number, answers, intake)
+            else:
+                yield from _entry(entry, number, answers, intake)
 
 
-def _annotation(
-    annotation: Mapping[str, Any], item: str, line: int, answers: FormAnswers, intake: Intake
-) -> Iterator[Record]:
-    if annotation.get("was_cancelled"):
-        intake.left_out[CANCELLED] += 1
+def _entries(intake: Intake) -> list[Any]:
+    """What the file lists: rows of the table, or the entries of the JSON file."""
+    if intake.path.suffix.lower() != ".json":
+        rows = table_rows(intake.source, intake.problems, sorted(_FLAT))
+        return [{name: cell for name, cell in row.cells.items() if cell or name in _FLAT} for row in rows]
+    try:
+        entries = json.loads(intake.source.text(intake.problems))
+    except (ValueError, RecursionError) as error:
+        intake.wrong(0, f"this is not JSON ({error})", AGAIN)
+        return []
+    if is_too_deep(entries):
+        intake.wrong(0, "this is nested too deeply", AGAIN)
+        return []
+    return entries if isinstance(entries, list) else [entries]
+
+
+def _entry(entry: Mapping[str, Any], number: int, answers: FormAnswers, intake: Intake) -> Iterator[Record]:
+    """An item with its annotations, as the export called JSON has it."""
+    data, annotations = entry.get("data"), entry.get("annotations")
+    if not isinstance(data, dict) or not isinstance(annotations, list):
+        intake.wrong(number, "an entry without data or annotations", AGAIN)
         return
+    item = _clean(data.get("item") or entry.get("id"), number, intake)
+    for annotation in annotations:
+        if not isinstance(annotation, dict) or not item:
+            intake.wrong(number, "an annotation or an item's id cannot be read", AGAIN)
+        elif annotation.get("was_cancelled"):
+            intake.left_out[CANCELLED] += 1
+        else:
+            yield from _answers(annotation, _rater(annotation), item, _results(annotation, intake), number, answers)
+
+
+def _results(annotation: Mapping[str, Any], intake: Intake) -> dict[str, object]:
     values: dict[str, object] = {}
     results = annotation.get("result")
     for result in results if isinstance(results, list) else ():
@@ -88,20 +116,55 @@ def _annotation(
         value = result.get("value") if isinstance(result, dict) else None
         if not isinstance(kind, str) or kind not in _VALUES or not isinstance(value, dict):
             intake.left_out[NOT_READ] += 1
-            continue
-        raw = value.get(_VALUES[kind])
-        if isinstance(raw, list) and len(raw) == 1:
-            raw = raw[0]
-        values[str(result.get("from_name"))] = raw
+        else:
+            values[str(result.get("from_name"))] = _single(value.get(_VALUES[kind]))
+    return values
+
+
+def _flat(entry: Mapping[str, Any], number: int, answers: FormAnswers, intake: Intake) -> Iterator[Record]:
+    """One annotation as JSON-MIN and CSV have it: the item's data, the answers and who gave them, side by side."""
+    item = _clean(entry.get("item") or entry.get("id"), number, intake)
+    fields = [name for name in entry if answers.knows(name)]
+    values = {name: _flat_value(entry[name]) for name in fields}
+    if item:
+        yield from _answers(entry, str(entry.get("annotator") or ""), item, values, number, answers)
+    else:
+        intake.wrong(number, "nothing says which item was answered", AGAIN)
+
+
+def _flat_value(given: object) -> object:
+    """The answer itself: a text, or an object such as ``[{"rating": 4}]``, which CSV writes as JSON."""
+    if isinstance(given, str) and given[:1] in "[{":
+        with suppress(ValueError, RecursionError):
+            given = json.loads(given)
+    given = _single(given)
+    if isinstance(given, dict):
+        return _single(next((given[name] for name in _VALUES.values() if name in given), None))
+    return given
+
+
+def _single(given: object) -> object:
+    return given[0] if isinstance(given, list) and len(given) == 1 else given
+
+
+def _answers(
+    annotation: Mapping[str, Any],
+    by: str,
+    item: str,
+    values: Mapping[str, object],
+    line: int,
+    answers: FormAnswers,
+) -> Iterator[Record]:
     answered = _time_ms(annotation.get("created_at"))
     lead_s = to_number(annotation.get("lead_time"))
     is_known = answered and lead_s is not None and 0 <= lead_s < MOST_SECONDS
     shown = max(UNKNOWN_MS, answered - round(lead_s * 1000)) if is_known and lead_s is not None else UNKNOWN_MS
-    rater = _clean(_rater(annotation), line, intake)
+    rater = _clean(by, line, answers.intake)
     if rater:
-        yield from answers.records(rater, item, values, line=line, shown_at_ms=shown, answered_at_ms=answered)
+        given = {name: value for name, value in values.items() if value is not None}
+        yield from answers.records(rater, item, given, line=line, shown_at_ms=shown, answered_at_ms=answered)
     else:
-        intake.wrong(line, "nothing says who answered", "export the project again, as JSON")
+        answers.intake.wrong(line, "nothing says who answered", AGAIN)
 
 
 def _clean(given: object, line: int, intake: Intake) -> str:
@@ -155,19 +218,18 @@ def _view(form: ToolForm) -> Xml.Element:
             Xml.SubElement(view, "Header", {"value": PLACES[place]})
         Xml.SubElement(view, "Paragraphs", {"name": f"option{place + 1}", "value": f"$option{place + 1}", **dialogue})
     for field in form.fields:
-        Xml.SubElement(view, "Header", {"value": form.question(field)})
-        _add_control(view, form, field)
+        if field.part == "worst":
+            _add_worst(view, form, field)
+        else:
+            Xml.SubElement(view, "Header", {"value": form.question(field)})
+            _add_control(view, form, field)
     return view
 
 
 def _add_control(view: Xml.Element, form: ToolForm, field: FormField) -> None:
-    scale = form.scale(field)
-    is_required = form.study.criteria_by_name[field.criterion].is_required
-    common = {"name": field.name, "toName": f"option{field.place or 1}", "required": str(is_required).lower()}
-    entered = scale.input_field(PLACES[: form.n_places])
-    if scale.choice_form == "one" and not scale.extra_options():
-        Xml.SubElement(view, "Pairwise", {**common, "toName": "option1,option2"})
-        return
+    """The control of one field. Choices between responses are always ``Choices``: of several ``Pairwise`` one is stored."""
+    entered = form.scale(field).input_field(PLACES[: form.n_places])
+    common = _common(form, field)
     match entered.kind:
         case "points" if entered.low == 1:
             Xml.SubElement(view, "Rating", {**common, "maxRating": f"{entered.high:g}"})
@@ -190,8 +252,22 @@ def _add_control(view: Xml.Element, form: ToolForm, field: FormField) -> None:
             Xml.SubElement(view, "TextArea", {**common, "maxSubmissions": "1"})
 
 
+def _common(form: ToolForm, field: FormField) -> dict[str, str]:
+    is_required = form.study.criteria_by_name[field.criterion].is_required
+    needed = {"required": "true", "requiredMessage": f"Please answer: {form.question(field)}"} if is_required else {}
+    return {"name": field.name, "toName": f"option{field.place or 1}", **needed}
+
+
+def _add_worst(view: Xml.Element, form: ToolForm, field: FormField) -> None:
+    for control in form.worst_controls(field):
+        shown = {"visibleWhen": "choice-selected", "whenTagName": control.best, "whenChoiceValue": control.letter}
+        part = Xml.SubElement(view, "View", shown)
+        Xml.SubElement(part, "Header", {"value": form.question(field)})
+        _add_choices(part, {**_common(form, field), "name": control.name}, control.options)
+
+
 def _add_choices(view: Xml.Element, attributes: dict[str, str], options: Sequence[str]) -> None:
-    control = Xml.SubElement(view, "Choices", {"choice": "single", **attributes})
+    control = Xml.SubElement(view, "Choices", {"choice": "single", "layout": "inline", **attributes})
     for option in options:
         Xml.SubElement(control, "Choice", {"value": option})
 

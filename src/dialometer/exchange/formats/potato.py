@@ -151,8 +151,20 @@ def _config(form: ToolForm) -> dict[str, Any]:
         "item_properties": {"id_key": "id", "text_key": "text"},
         "output_annotation_dir": f"{OUTPUT_FOLDER}/",
         "user_config": {"allow_all_users": True},
-        "annotation_schemes": [_scheme(form, field) for field in form.fields],
+        "annotation_schemes": [scheme for field in form.fields for scheme in _schemes(form, field)],
     }
+
+
+def _schemes(form: ToolForm, field: FormField) -> Iterator[dict[str, Any]]:
+    """The schemes of one field. Potato's own best-worst scheme shows tuples that it draws itself, so it is not for items."""
+    scheme = _scheme(form, field)
+    if field.part != "worst":
+        yield scheme
+    else:
+        for control in form.worst_controls(field):
+            chosen = {"schema": control.best, "operator": "equals", "value": control.letter}
+            logic = {"display_logic": {"show_when": [chosen]}}
+            yield {**scheme, "name": control.name, "labels": list(control.options), **logic}
 
 
 def _scheme(form: ToolForm, field: FormField) -> dict[str, Any]:
