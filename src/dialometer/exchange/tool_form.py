@@ -271,8 +271,8 @@ class FormAnswers:
             answered_at_ms=answered_at_ms,
             condition=self.condition,
         )
-        for name, raw in answers.items():
-            name, letter = _without_letter(name)
+        for control, raw in answers.items():
+            name, letter = _without_letter(control)
             field = self.fields.get(name)
             if field is None and self.has_key:
                 self.intake.left_out[NOT_IN_KEY] += 1
