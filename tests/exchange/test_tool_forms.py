@@ -235,7 +235,9 @@ def test_the_smaller_exports_of_label_studio_give_the_same_answers(make, kind):
     done = dialometer("import", folder, file, "--json")
     assert done["files"][0]["format"] == "label_studio"
     systems = json.loads(key.read_text())["items"][data["item"]]["systems"]
-    assert [judgment.value for judgment in judged(folder)] == [{"best": systems[1], "worst": systems[0]}] * len(criteria)
+    assert [judgment.value for judgment in judged(folder)] == [{"best": systems[1], "worst": systems[0]}] * len(
+        criteria
+    )
 
 
 def test_best_and_worst_alike_is_left_out_and_the_rest_read(make):
