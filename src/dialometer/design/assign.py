@@ -13,9 +13,10 @@ from enum import IntEnum
 
 import numpy as np
 
+from dialometer.design.arena_pairs import draw_pair
 from dialometer.errors import AssignmentError
-from dialometer.model.item import Item, PairItem, ResponsesItem
-from dialometer.model.session import Draw, Plan, Snapshot, Task
+from dialometer.model.item import ArenaItem, Item, PairItem, ResponsesItem
+from dialometer.model.session import Draw, DrawnPair, Plan, Snapshot, Task
 from dialometer.model.study import Block, Study
 from dialometer.quality.gold import Gold, placed_gold
 
@@ -58,6 +59,8 @@ class _Stream(IntEnum):
     SYSTEMS = 6
     CRITERIA = 7
     SHOWN = 8
+    PAIRS = 9
+    PAIR_ROUNDS = 10
 
 
 def _rng(study: Study, stream: _Stream, *numbers: int) -> np.random.Generator:
@@ -78,7 +81,7 @@ def draw_session(study: Study, snapshot: Snapshot) -> Draw:
         items[name] = _draw_items(study, block, cell, snapshot)
     if not any(items.values()):
         raise AssignmentError("every item of this study has all the judgments it needs")
-    return Draw(snapshot.ordinal, cell, blocks, items)
+    return Draw(snapshot.ordinal, cell, blocks, items, _draw_pairs(study, items, snapshot))
 
 
 def draw_more(study: Study, draw: Draw, snapshot: Snapshot) -> Draw:
@@ -88,7 +91,21 @@ def draw_more(study: Study, draw: Draw, snapshot: Snapshot) -> Draw:
         given = draw.items.get(block.name, ())
         seen = replace(snapshot, ordinal=draw.ordinal, seen_items=snapshot.seen_items | set(given))
         items[block.name] = given + _draw_items(study, block, draw.cell, seen, n_given=len(given))
-    return replace(draw, items=items)
+    return replace(draw, items=items, pairs={**_draw_pairs(study, items, snapshot), **draw.pairs})
+
+
+def _draw_pairs(study: Study, items: Mapping[str, tuple[str, ...]], snapshot: Snapshot) -> dict[str, DrawnPair]:
+    """Which two systems the rater meets in each arena item."""
+    pairs: dict[str, DrawnPair] = {}
+    numbers = {item.id: number for number, item in enumerate(study.items)}
+    for item_id in (item_id for ids in items.values() for item_id in ids):
+        item = study.items_by_id[item_id]
+        if isinstance(item, ArenaItem):
+            round_ = snapshot.item_counts.get(item.id, 0) // len(item.pairs)
+            rounds = _rng(study, _Stream.PAIR_ROUNDS, numbers[item.id], round_)
+            rng = _rng(study, _Stream.PAIRS, snapshot.ordinal, numbers[item.id])
+            pairs[item.id] = draw_pair(study.spec.arena, item, snapshot, rng=rng, rounds=rounds)
+    return pairs
 
 
 def _level_counts(study: Study, snapshot: Snapshot) -> dict[tuple[str, str], int]:
@@ -213,7 +230,8 @@ def build_plan(study: Study, draw: Draw) -> Plan:
     tasks: list[Task] = []
     for item in study.practice_items[: study.spec.design.n_practice_items]:
         block = next((b for b in study.blocks if b.name == item.block), study.blocks[0])
-        tasks.append(_task(study, block, item, draw, 0, tuple(item.systems), is_practice=True))
+        systems = item.pairs[0] if isinstance(item, ArenaItem) else tuple(item.systems)
+        tasks.append(_task(study, block, item, draw, 0, systems, is_practice=True))
     position = 0
     for name in draw.blocks:
         block = next(block for block in study.blocks if block.name == name)
@@ -249,8 +267,8 @@ def _system_orders(study: Study, draw: Draw, block: str, items: Sequence[Item]) 
     pending: dict[int, list[tuple[int, ...]]] = {}
     orders = []
     for number, item in enumerate(items):
-        systems = _systems_shown(study, draw, item)
-        if how == "fixed" or not isinstance(item, ResponsesItem | PairItem):
+        systems = draw.pairs[item.id].systems if isinstance(item, ArenaItem) else _systems_shown(study, draw, item)
+        if how == "fixed" or not isinstance(item, ResponsesItem | PairItem | ArenaItem):
             orders.append(systems)
             continue
         rng = _rng(study, _Stream.SYSTEMS, draw.ordinal, block_number, number)

@@ -143,7 +143,7 @@ def _check_answer(c: _Checker, path: Path, scale: str, value: object) -> None:
 
 
 def _scales_fit_items(c: _Checker) -> None:
-    n_of_kind = {"transcript_pair": 2, "responses": len(c.spec.systems)}
+    n_of_kind = {"transcript_pair": 2, "arena": 2, "responses": len(c.spec.systems)}
     n_shown = n_of_kind.get(c.spec.items.kind, 1)
     for condition in c.study.cells:
         for block in c.study.blocks:
@@ -336,7 +336,7 @@ def _systems_are_used(c: _Checker) -> None:
                 "add items or remove the system",
                 "warning",
             )
-        if c.spec.items.kind == "chat" and system.name in used and system.agent is None:
+        if c.spec.items.kind in ("chat", "arena") and system.name in used and system.agent is None:
             c.add(
                 ("systems", i),
                 f"raters talk to '{system.name}', but it has no agent",
@@ -538,6 +538,39 @@ def _controlled_pairs_are_pairs(c: _Checker) -> None:
         )
 
 
+def _arena_can_be_held(c: _Checker) -> None:
+    if c.spec.items.kind != "arena":
+        if "arena" in c.spec.model_fields_set:
+            c.add(("arena",), "only items of the kind arena use this part", "remove it, or use kind: arena")
+        return
+    for i, system in enumerate(c.spec.systems):
+        if system.agent is not None and system.agent.type == "wizard":
+            c.add(
+                ("systems", i, "agent", "type"),
+                "a person cannot answer as one of two systems side by side: the slower one would be recognised",
+                "use an agent that answers by itself, or items of the kind chat",
+            )
+    if c.spec.arena.pairs == "uncertain" and len(c.spec.systems) == 2:
+        c.add(
+            ("arena", "pairs"), "two systems make one pair, so that there is nothing to draw", "remove it", "warning"
+        )
+    if c.spec.arena.pairs == "uncertain" and uncertain_criterion(c.study) is None:
+        c.add(
+            ("arena", "pairs"),
+            "no question is answered by choosing one of the two, so that no pair is uncertain",
+            "add a criterion with a pairwise scale, or use 'pairs: balanced'",
+        )
+
+
+def uncertain_criterion(study: Study) -> str | None:
+    """The question whose votes say which pairs are uncertain: the primary comparison's first, else the first of all."""
+    spec = study.spec
+    asked = [c.name for c in spec.criteria if c.scale in spec.scales and spec.scales[c.scale].choice_form == "one"]
+    primary = next((c for c in spec.analysis.comparisons if c.name == spec.analysis.primary), None)
+    wanted = [name for name in primary.criteria if name in asked] if primary else []
+    return next(iter([*wanted, *asked]), None)
+
+
 def _pairs_of_dialogues_name_them(c: _Checker) -> None:
     if c.spec.items.pairs != "dialogues":
         return
@@ -599,6 +632,7 @@ _CHECKS: tuple[Callable[[_Checker], None], ...] = (
     _analysis_is_possible,
     _placeholders_have_values,
     _controlled_pairs_are_pairs,
+    _arena_can_be_held,
     _pairs_of_dialogues_name_them,
     _pairs_carry_general_claims,
     _platform_can_be_used,

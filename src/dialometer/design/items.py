@@ -12,6 +12,7 @@ from typing import Any
 from dialometer.errors import Problem
 from dialometer.model.dialogue import ROLES, Media, Role, ToolCall, Turn, clean_text, usual_role
 from dialometer.model.item import (
+    ArenaItem,
     CandidateItem,
     ChatItem,
     DialogueItem,
@@ -35,6 +36,7 @@ _KEYS: dict[ItemKind, tuple[str, ...]] = {
     "dialogue": ("system", "turns"),
     "candidate": ("context", "candidate", "ranks", "is_gold"),
     "chat": ("system", "scenario", "opening", "min_turns", "max_turns"),
+    "arena": ("systems", "scenario", "opening", "min_turns", "max_turns"),
 }
 
 _SIDE_KEYS = ["system", "turns", "outcome", "system_prompt"]
@@ -147,6 +149,7 @@ class ItemReader:
             "dialogue": self._dialogue,
             "candidate": self._candidate,
             "chat": self._chat,
+            "arena": self._arena,
         }
         return build[self.kind](data, common)
 
@@ -275,17 +278,26 @@ class ItemReader:
         return recording
 
     def _chat(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
+        system = self._system(self._text(data, "system"), "system")
+        return ChatItem(system=system, **self._talk(data), **common)
+
+    def _arena(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
+        given = data.get("systems", self.systems)
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+            raise _Wrong("'systems' should be a list of systems", 'write ["one", "other"], or leave it out', "systems")
+        systems = tuple(dict.fromkeys(self._system(name, "systems") for name in given))
+        if len(systems) < 2:
+            raise _Wrong("two systems meet in an arena", "name at least two, or leave it out for all", "systems")
+        ordered = tuple(name for name in self.systems if name in systems)
+        return ArenaItem(systems=ordered, **self._talk(data), **common)
+
+    def _talk(self, data: dict[str, Any]) -> dict[str, Any]:
+        """What live conversations are about, and how long they last."""
         low, high = (self._count(data, key, default) for key, default in (("min_turns", 1), ("max_turns", 50)))
         if low > high:
             raise _Wrong(f"min_turns ({low}) is more than max_turns ({high})", "swap or correct them", "min_turns")
-        return ChatItem(
-            system=self._system(self._text(data, "system"), "system"),
-            scenario=self._text(data, "scenario", ""),
-            opening=self._text(data, "opening", ""),
-            min_turns=low,
-            max_turns=high,
-            **common,
-        )
+        words = {key: self._text(data, key, "") for key in ("scenario", "opening")}
+        return {**words, "min_turns": low, "max_turns": high}
 
     def _count(self, data: dict[str, Any], key: str, default: int) -> int:
         value = data.get(key, default)

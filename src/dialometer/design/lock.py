@@ -21,6 +21,7 @@ from dialometer.model.study import Study
 LOCK_FILE = "study.lock.json"
 MAX_LOCK_BYTES = MAX_ITEMS_BYTES
 LATER: dict[str, tuple[str, ...]] = {
+    "arena": (),
     "analysis": ("bins",),
     "authors": (),
     "design": ("hold_minutes", "systems_per_item"),

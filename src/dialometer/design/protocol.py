@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.study import Block, Condition, Presentation, Study
 from dialometer.quality.gold import Gold, placed_gold
 from dialometer.recruit.platforms import platform_of
@@ -146,10 +146,17 @@ def _n_raters(study: Study, n_items_per_rater: int | None) -> int | None:
     return times * max(per_block, default=0)
 
 
+def n_shown(study: Study, item: Item) -> int:
+    """How many systems a rater sees on one item."""
+    if isinstance(item, ArenaItem):
+        return 2
+    return study.n_systems_shown(item) if isinstance(item, ResponsesItem | PairItem) else 1
+
+
 def judgments_on(study: Study, item: Item, block: Block, condition: Condition) -> int:
     """How many judgments one rater gives on one item."""
     presentation = study.presentation(condition, block)
-    n_targets = study.n_systems_shown(item) if isinstance(item, ResponsesItem | PairItem) else 1
+    n_targets = n_shown(study, item)
     if isinstance(item, DialogueItem) and study.spec.items.rate == "turns":
         n_targets = sum(turn.role == "agent" for turn in item.turns)
     return sum(
@@ -213,7 +220,7 @@ def item_seconds(study: Study, item: Item, block: Block, condition: Condition) -
     presentation = study.presentation(condition, block)
     criteria = study.block_criteria(block)
     n_screens = len(criteria) if presentation.layout == "one_per_screen" else 1
-    n_targets = study.n_systems_shown(item) if isinstance(item, ResponsesItem | PairItem) else 1
+    n_targets = n_shown(study, item)
     seconds = _n_words(item, n_targets) / WORDS_PER_SECOND + n_screens * SECONDS_PER_SCREEN
     for criterion in criteria:
         scale = study.scale_for(criterion, presentation)
@@ -223,6 +230,8 @@ def item_seconds(study: Study, item: Item, block: Block, condition: Condition) -
 
 def chat_seconds(item: Item) -> float:
     """Seconds for a live conversation, before it is rated; 0 for other items."""
+    if isinstance(item, ArenaItem):  # one message, two responses to read
+        return 3 * item.min_turns * SECONDS_PER_CHAT_TURN
     return 2 * item.min_turns * SECONDS_PER_CHAT_TURN if isinstance(item, ChatItem) else 0.0
 
 
@@ -237,6 +246,6 @@ def _n_words(item: Item, n_targets: int) -> float:
             texts = [turn.text for turn in item.turns]
         case CandidateItem():
             texts = [turn.text for turn in item.context] + [item.candidate.text]
-        case ChatItem():
+        case ChatItem() | ArenaItem():
             texts = [item.scenario]
     return sum(len(text.split()) for text in texts)

@@ -25,6 +25,33 @@ MIN_NAME_LENGTH = 3
 """Shorter names of systems are too often words."""
 MAX_FAILED_TRIES = 5
 """So many failures of an agent are kept with the response that came at last."""
+MAX_REPLY_LENGTH = 20_000
+"""Characters of a response that are kept and shown; an agent that does not stop by itself is cut here."""
+
+
+def checked_message(text: str) -> str:
+    """A rater's message as it is stored; raises :class:`FlowError` where there is none or too much of it."""
+    try:
+        message = clean_text(text)
+    except ValueError as error:
+        raise FlowError("the message holds characters that cannot be shown", remedy="remove them") from error
+    if not message or len(message) > MAX_MESSAGE_LENGTH:
+        raise FlowError(
+            f"a message has 1 to {MAX_MESSAGE_LENGTH} characters",
+            remedy="shorten it" if message else "write something",
+        )
+    return message
+
+
+def shown_reply(reply: Reply) -> tuple[str, dict[str, int]]:
+    """A response as it is stored and shown, and how long it was where it had to be cut; raises :class:`AgentError`."""
+    try:
+        text = clean_text(reply.text[:MAX_REPLY_LENGTH])
+    except ValueError as error:
+        raise AgentError(f"the response cannot be shown: {error}", remedy="fix the agent") from error
+    if not text:
+        raise AgentError("the response is empty", remedy="fix the agent")
+    return text, {"cut_from": len(reply.text)} if len(reply.text) > MAX_REPLY_LENGTH else {}
 
 
 class Chats:
@@ -154,14 +181,10 @@ class Chats:
 
     def tell(self, session: Session, item_id: str, n: int, reply: Reply, at_ms: int) -> Reply:
         """Stores turn ``n``, the reply of whoever answers, before the rater sees it; gives it back as it was stored."""
-        try:
-            text = clean_text(reply.text)
-        except ValueError as error:
-            raise AgentError(f"the response cannot be shown: {error}", remedy="fix the agent") from error
-        if not text:
-            raise AgentError("the response is empty", remedy="fix the agent")
-        self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "agent", text, at_ms, dict(reply.details)))
-        return Reply(text, reply.details)
+        text, cut = shown_reply(reply)
+        details = {**dict(reply.details), **cut}
+        self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "agent", text, at_ms, details))
+        return Reply(text, details)
 
     def _item(self, item_id: str) -> ChatItem:
         item = self.study.items_by_id.get(item_id)
@@ -174,15 +197,7 @@ class Chats:
         is_given = any(item_id in ids for ids in session.draw.items.values()) or item in self.study.practice_items
         if session.state != "active" or not is_given:
             raise FlowError("this conversation is not part of your session", remedy="reload the page")
-        try:
-            message = clean_text(text)
-        except ValueError as error:
-            raise FlowError("the message holds characters that cannot be shown", remedy="remove them") from error
-        if not message or len(message) > MAX_MESSAGE_LENGTH:
-            raise FlowError(
-                f"a message has 1 to {MAX_MESSAGE_LENGTH} characters",
-                remedy="shorten it" if message else "write something",
-            )
+        message = checked_message(text)
         n_said = sum(turn.role == "user" for turn in self.store.conversations.turns(session.id, item_id))
         if n_said >= item.max_turns:
             raise FlowError("this conversation has reached its length", remedy="continue to the questions")

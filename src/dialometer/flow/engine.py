@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TypeVar, overload
 
 from dialometer.design.assign import draw_more, draw_session
+from dialometer.design.consistency import uncertain_criterion
 from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, build_screen, step_seconds
@@ -21,6 +22,7 @@ from dialometer.model.session import (
     Answer,
     Draw,
     Judgment,
+    PairVotes,
     Receipt,
     ScreenVisit,
     Session,
@@ -31,6 +33,7 @@ from dialometer.model.session import (
     Submission,
 )
 from dialometer.model.study import Study
+from dialometer.storage.conversations import n_messages
 from dialometer.storage.sessions import Patience
 from dialometer.storage.store import Store
 
@@ -111,6 +114,7 @@ class Flow:
         self.clock = clock
         self.paths = Paths(study)
         self._seconds: dict[int, tuple[Path, list[float]]] = {}
+        self._pair_votes: Mapping[tuple[str, str], PairVotes] = {}
         spec_json = study.spec.model_dump_json()
         self.version = store.studies.register(study.spec.name, fingerprint(study), spec_json, clock())
         consent = study.texts[study.spec.texts.consent]
@@ -139,6 +143,7 @@ class Flow:
         at_ms = self.clock() if at_ms is None else at_ms
         self._refuse_blocked(external_id)
         session_id, token = secrets.token_urlsafe(12), token or new_token()
+        self._look_at_votes(source)
         session = self.store.sessions.arrive(
             session_id=session_id,
             token=token,
@@ -155,6 +160,13 @@ class Flow:
             per_minute=per_minute,
         )
         return Arrival(session, token, is_new=session.id == session_id)
+
+    def _look_at_votes(self, source: Source) -> None:
+        """How the votes stand, for arenas that draw uncertain pairs. Read before the assigning transaction, which should be
+        short: a vote that comes in between changes the next draw, and the probability that is stored is the one used."""
+        criterion = uncertain_criterion(self.study) if self.study.spec.items.kind == "arena" else None
+        if criterion is not None and self.study.spec.arena.pairs == "uncertain":
+            self._pair_votes = self.store.records.pair_votes(criterion, source)
 
     def patience(self, at_ms: int) -> Patience:
         """Which sessions have left their slots by now, by the study's design."""
@@ -187,7 +199,7 @@ class Flow:
     def _choose(self, snapshot: Snapshot) -> Draw:
         if snapshot.quota is None:
             snapshot = replace(snapshot, quota=self.study.spec.recruitment.quota)
-        return draw_session(self.study, snapshot)
+        return draw_session(self.study, replace(snapshot, pair_votes=self._pair_votes))
 
     def _refuse_blocked(self, external_id: str) -> None:
         for rule in self.study.spec.quality:
@@ -380,15 +392,20 @@ class Flow:
 
     def _extend(self, session: Session, timing: Timing) -> int:
         """Gives one more batch; the session stays at its step, where the new items now begin, or passes on if none is left."""
+        self._look_at_votes(session.source)
         extended = self.store.sessions.extend(
-            session.id, lambda current, snapshot: draw_more(self.study, current.draw, snapshot), timing.submitted_at_ms
+            session.id,
+            lambda current, snapshot: draw_more(
+                self.study, current.draw, replace(snapshot, pair_votes=self._pair_votes)
+            ),
+            timing.submitted_at_ms,
         )
         return session.step if extended.draw != session.draw else session.step + 1
 
     def _check_chat(self, session: Session, screen: Screen) -> None:
         assert screen.item is not None
         turns = self.store.conversations.turns(session.id, screen.item.id)
-        n_said = sum(turn.role == "user" for turn in turns)
+        n_said = n_messages(turns) if screen.item.kind == "arena" else sum(turn.role == "user" for turn in turns)
         if n_said < screen.item.min_turns:
             raise AnswersRejected(
                 {"chat": f"Please write at least {screen.item.min_turns} messages first ({n_said} so far)."}

@@ -15,7 +15,7 @@ from dialometer.design.protocol import WORDS_PER_SECOND, chat_seconds, estimate_
 from dialometer.flow.language import Language
 from dialometer.flow.steps import Path, Step, block_of, comprehension_rule
 from dialometer.model.dialogue import Turn
-from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.recording import Recording
 from dialometer.model.scale import Scale
 from dialometer.model.study import Criterion, Presentation, Question, Study
@@ -199,7 +199,7 @@ def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentatio
         case CandidateItem():
             shown_candidate = (Option("1", (item.candidate,)),)
             return ItemView(item.id, item.kind, context=item.context, options=shown_candidate, recording=item.recording)
-        case ChatItem():
+        case ChatItem() | ArenaItem():
             opening = (Turn("Agent", item.opening, "agent"),) if item.opening else ()
             return ItemView(
                 item.id,
@@ -209,6 +209,14 @@ def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentatio
                 min_turns=item.min_turns,
                 max_turns=item.max_turns,
             )
+
+
+def with_conversations(screen: Screen, conversations: Sequence[Sequence[Turn]]) -> Screen:
+    """The screen of an arena with what was said on each side so far."""
+    if screen.item is None:
+        return screen
+    options = tuple(Option(str(place), tuple(turns)) for place, turns in enumerate(conversations, start=1))
+    return replace(screen, item=replace(screen.item, context=(), options=options))
 
 
 def _task(study: Study, shown: Presentation, criteria: Sequence[Criterion], anchors: Mapping[str, float]) -> str:
@@ -270,7 +278,7 @@ def _make_fields(study: Study, item: Item, name: str, shown: Presentation, n_sys
     places = tuple(str(i) for i in range(1, n_systems + 1))
     if scale.compares:
         return [Field(name=name, alternatives=places, **common)]
-    if isinstance(item, ResponsesItem | PairItem):
+    if isinstance(item, ResponsesItem | PairItem | ArenaItem):
         return [Field(name=f"{name}.{place}", target=place, **common) for place in places]
     if isinstance(item, DialogueItem) and study.spec.items.rate == "turns":
         turns = [i for i, turn in enumerate(item.turns) if turn.role == "agent"]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Literal
 
 from dialometer.design.assign import build_plan
-from dialometer.model.item import ChatItem
+from dialometer.model.item import ArenaItem, ChatItem
 from dialometer.model.session import Draw, Plan, Task
 from dialometer.model.study import Block, Study
 from dialometer.quality.checks import Attention, AttentionCheck, Comprehension
@@ -64,7 +64,9 @@ class _Key:
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
-        self._key = (draw.ordinal, draw.cell, draw.blocks, tuple(sorted((k, v) for k, v in draw.items.items())))
+        pairs = tuple(sorted((item, pair.systems) for item, pair in draw.pairs.items()))
+        items = tuple(sorted((k, v) for k, v in draw.items.items()))
+        self._key = (draw.ordinal, draw.cell, draw.blocks, items, pairs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Key) and self._key == other._key
@@ -111,7 +113,7 @@ def _steps(study: Study, plan: Plan) -> list[Step]:
 def _task_steps(study: Study, plan: Plan, task: Task) -> list[Step]:
     place = f"{'practice' if task.is_practice else 'item'}/{task.item_id}"
     steps: list[Step] = []
-    if isinstance(study.items_by_id[task.item_id], ChatItem):
+    if isinstance(study.items_by_id[task.item_id], ChatItem | ArenaItem):
         steps.append(Step("chat", f"chat/{task.item_id}", task))
     layout = study.presentation(plan.condition, block_of(study, task)).layout
     if layout == "together":

@@ -1,4 +1,4 @@
-"""Items: what a rater is shown and judges, in five kinds.
+"""Items: what a rater is shown and judges, in six kinds.
 
 Every kind has ``id``, ``block`` (the within-subject block it belongs to), ``metadata``, ``line`` (where it stands in its
 file, for messages), ``system_prompt`` (what all its systems were told), ``kind`` and ``systems`` (whose output it shows, in
@@ -7,6 +7,7 @@ file order).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -14,7 +15,7 @@ from typing import Any, ClassVar, Literal
 from dialometer.model.dialogue import Media, ToolCall, Turn
 from dialometer.model.recording import Recording
 
-ItemKind = Literal["responses", "transcript_pair", "dialogue", "candidate", "chat"]
+ItemKind = Literal["responses", "transcript_pair", "dialogue", "candidate", "chat", "arena"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +156,28 @@ class ChatItem:
         return (self.system,)
 
 
-Item = ResponsesItem | PairItem | DialogueItem | CandidateItem | ChatItem
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaItem:
+    """A live conversation with two systems side by side, then a vote. Which two of ``systems`` is drawn for each rater."""
+
+    kind: ClassVar[ItemKind] = "arena"
+    id: str
+    systems: tuple[str, ...]
+    scenario: str = ""
+    opening: str = ""
+    min_turns: int = 1
+    max_turns: int = 50
+    block: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    line: int = 0
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Every two systems that can meet, in file order."""
+        return tuple(itertools.combinations(self.systems, 2))
+
+
+Item = ResponsesItem | PairItem | DialogueItem | CandidateItem | ChatItem | ArenaItem
 
 
 def turns_of(item: Item) -> tuple[Turn, ...]:
@@ -169,5 +191,5 @@ def turns_of(item: Item) -> tuple[Turn, ...]:
             return item.turns
         case CandidateItem():
             return (*item.context, item.candidate)
-        case ChatItem():
+        case ChatItem() | ArenaItem():
             return (Turn("Agent", item.opening, "agent"),) if item.opening else ()

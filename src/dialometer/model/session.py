@@ -21,6 +21,23 @@ NO_DATE_MS = 1
 
 
 @dataclass(frozen=True, slots=True)
+class DrawnPair:
+    """The two systems that meet in an arena, in file order, and how likely it was that these two were drawn."""
+
+    systems: tuple[str, str]
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairVotes:
+    """How the votes between two systems stand: for the first in file order, for the second, for neither."""
+
+    first: int = 0
+    second: int = 0
+    neither: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Draw:
     """What chance and the state of the study decided for one session. With the study it rebuilds the whole plan.
 
@@ -32,6 +49,8 @@ class Draw:
     cell: int
     blocks: tuple[str, ...]
     items: Mapping[str, tuple[str, ...]]
+    pairs: Mapping[str, DrawnPair] = field(default_factory=dict)
+    """For arena items: the two systems by item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,3 +224,5 @@ class Snapshot:
     quota: int | None = None
     is_open: bool = True
     seen_items: frozenset[str] = frozenset()
+    pair_votes: Mapping[tuple[str, str], PairVotes] = field(default_factory=dict)
+    """For arenas that draw uncertain pairs: the votes so far."""

@@ -48,13 +48,13 @@ class System(Part):
     name: Name = Field(description="Short name used in items, tables and reports; raters never see it.")
     label: str = Field(default="", description="Name for reports; the short name if left out.")
     description: str = Field(default="", description="What it is, for the methods section.")
-    agent: Agent | None = Field(default=None, description="How to talk to it live (chat items only).")
+    agent: Agent | None = Field(default=None, description="How to talk to it live (chat and arena items only).")
 
 
 class Items(Part):
     """Where the items are and what kind they are."""
 
-    kind: ItemKind = Field(description="responses, transcript_pair, dialogue, candidate or chat.")
+    kind: ItemKind = Field(description="responses, transcript_pair, dialogue, candidate, chat or arena.")
     file: str = Field(default="items.jsonl", description="JSON Lines file beside study.yaml, one item a line.")
     pairs: Literal["controlled", "free", "dialogues"] = Field(
         default="free",
@@ -63,6 +63,29 @@ class Items(Part):
     )
     rate: Literal["whole", "turns"] = Field(
         default="whole", description="Dialogue items: rate the whole dialogue, or each turn of the agent."
+    )
+
+
+class Arena(Part):
+    """Live comparisons of two systems side by side (items of the kind arena)."""
+
+    messages: Literal["same", "own"] = Field(
+        default="same", description="Every message goes to both systems, or raters write to each system on its own."
+    )
+    pairs: Literal["balanced", "uncertain"] = Field(
+        default="balanced",
+        description="Which two systems meet: all pairs equally often, or more often those whose votes leave it most open "
+        "which is better. The probability of every draw is stored, and reports weight votes by it.",
+    )
+    floor: float = Field(
+        default=0.2,
+        gt=0,
+        le=1,
+        description="With uncertain pairs: the share of draws that is spread evenly over all pairs, so that each keeps a "
+        "chance.",
+    )
+    reveal: Literal["never", "end"] = Field(
+        default="never", description="Whether raters learn on the last page which systems they talked to."
     )
 
 
@@ -340,6 +363,7 @@ class StudySpec(Part):
     )
     systems: list[System] = Field(min_length=1)
     items: Items
+    arena: Arena = Field(default_factory=Arena)
     scales: dict[str, SerializeAsAny[Scale]] = Field(min_length=1)
     criteria: list[Criterion] = Field(min_length=1)
     texts: Texts = Field(default_factory=Texts)

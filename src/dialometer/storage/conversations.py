@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from dialometer.errors import StorageError
 from dialometer.model.dialogue import Role
@@ -34,6 +34,27 @@ class ChatTurn:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
+PLACES = (1, 2)
+"""The two sides of an arena, from left to right."""
+_PER_ROUND = 2 * len(PLACES)
+
+
+def number_of(round_: int, place: int, role: Role) -> int:
+    """The number of a turn in an arena: each round has a message and a reply for each side, so sides never wait for a number."""
+    return _PER_ROUND * round_ + 2 * (place - 1) + (role == "agent")
+
+
+def place_of(turn: ChatTurn) -> int:
+    """On which side of an arena a turn was said."""
+    return PLACES[turn.n % _PER_ROUND // 2]
+
+
+def n_messages(turns: Iterable[ChatTurn]) -> int:
+    """How many messages a rater wrote in an arena: the fewer of the two sides."""
+    said = [place_of(turn) for turn in turns if turn.role == "user"]
+    return min(said.count(place) for place in PLACES)
+
+
 class Conversations(StorePart):
     """Drafts and chat turns."""
 
@@ -53,24 +74,16 @@ class Conversations(StorePart):
 
     def add_turn(self, turn: ChatTurn) -> bool:
         """Store a turn; False when it was there already. Another text under the same number is refused."""
+        return self.add_turns([turn]) == 1
+
+    def add_turns(self, turns: Iterable[ChatTurn]) -> int:
+        """Store turns of one session, all or none; how many of them were new."""
+        n_new = 0
         with self.database.writing() as connection:
-            present_session(connection, turn.session_id)
-            query = select(chat_turns.c.role, chat_turns.c.text).where(
-                chat_turns.c.session_id == turn.session_id,
-                chat_turns.c.item_id == turn.item_id,
-                chat_turns.c.n == turn.n,
-            )
-            stored = connection.execute(query).one_or_none()
-            if stored is None:
-                row = {name: getattr(turn, name) for name in ("session_id", "item_id", "n", "role", "text", "at_ms")}
-                connection.execute(insert(chat_turns), {**row, "meta": to_json(dict(turn.meta))})
-                return True
-            if tuple(stored) != (turn.role, turn.text):
-                raise StorageError(
-                    f"turn {turn.n} of item '{turn.item_id}' already says something else",
-                    remedy="read the conversation again and continue after its last turn",
-                )
-            return False
+            for turn in turns:
+                present_session(connection, turn.session_id)
+                n_new += _add_turn(connection, turn)
+        return n_new
 
     def turns(self, session_id: str | None = None, item_id: str | None = None) -> list[ChatTurn]:
         """The turns of one conversation, of one session, or of all, in order."""
@@ -107,3 +120,22 @@ class Conversations(StorePart):
         )
         with self.database.reading() as connection:
             return dict(connection.execute(counted).all())
+
+
+def _add_turn(connection: Connection, turn: ChatTurn) -> bool:
+    query = select(chat_turns.c.role, chat_turns.c.text).where(
+        chat_turns.c.session_id == turn.session_id,
+        chat_turns.c.item_id == turn.item_id,
+        chat_turns.c.n == turn.n,
+    )
+    stored = connection.execute(query).one_or_none()
+    if stored is None:
+        row = {name: getattr(turn, name) for name in ("session_id", "item_id", "n", "role", "text", "at_ms")}
+        connection.execute(insert(chat_turns), {**row, "meta": to_json(dict(turn.meta))})
+        return True
+    if tuple(stored) != (turn.role, turn.text):
+        raise StorageError(
+            f"turn {turn.n} of item '{turn.item_id}' already says something else",
+            remedy="read the conversation again and continue after its last turn",
+        )
+    return False

@@ -6,6 +6,7 @@ take from their session is looked up by polars, column by column.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,12 +23,13 @@ from sqlalchemy import (
     Table,
     bindparam,
     exists,
+    func,
     select,
     type_coerce,
 )
 
 from dialometer.model.quality import Finding
-from dialometer.model.session import Answer, Judgment, ScreenVisit, SessionRecord, Source
+from dialometer.model.session import ERASED_STATES, Answer, Judgment, PairVotes, ScreenVisit, SessionRecord, Source
 from dialometer.storage import schema
 from dialometer.storage.database import StorePart
 from dialometer.storage.rows import answer_from, judgment_from, mapping_from_json, visit_from
@@ -128,6 +130,26 @@ class Records(StorePart):
             rows = connection.execute(_LATEST_FIRST, {"of_session": session_id}).all()
         return {screen: (end - start) / 1000 for screen, start, end in rows}
 
+    def pair_votes(self, criterion: str, source: Source) -> dict[tuple[str, str], PairVotes]:
+        """How the votes on a question stand between every two systems, by their names in order; a vote may be for neither."""
+        chosen = (
+            select(judgments.c.order, judgments.c.value, func.count())
+            .join(sessions, sessions.c.id == judgments.c.session_id)
+            .where(judgments.c.criterion == criterion, ~judgments.c.is_practice, sessions.c.source == source)
+            .where(~sessions.c.is_excluded, sessions.c.state.not_in(ERASED_STATES), is_current(judgments))
+            .group_by(judgments.c.order, judgments.c.value)
+        )
+        tally: dict[tuple[str, str], list[int]] = {}
+        with self.database.reading() as connection:
+            for order, value, n in connection.execute(chosen):
+                shown = json.loads(order) if order else []
+                if len(shown) != 2:
+                    continue
+                counts = tally.setdefault((shown[0], shown[1]), [0, 0, 0])
+                choice = json.loads(value)
+                counts[shown.index(choice) if choice in shown else 2] += n
+        return _both_orders(tally)
+
     # judgments as columns
 
     def judgment_columns(self, *, include_corrected: bool = False) -> Columns:
@@ -185,6 +207,15 @@ class Records(StorePart):
             connection.execution_options(yield_per=N_PER_FETCH).execute(rows) as result,
         ):
             yield from map(convert, result)
+
+
+def _both_orders(tally: Mapping[tuple[str, str], list[int]]) -> dict[tuple[str, str], PairVotes]:
+    """Votes of either order on the screen together, under both orders of the names."""
+    votes = {}
+    for a, b in {*tally, *((b, a) for a, b in tally)}:
+        left, right = tally.get((a, b), [0, 0, 0]), tally.get((b, a), [0, 0, 0])
+        votes[a, b] = PairVotes(left[0] + right[1], left[1] + right[0], left[2] + right[2])
+    return votes
 
 
 def query(table: Table, session_id: str | None = None, include_corrected: bool = False) -> Select[Any]:

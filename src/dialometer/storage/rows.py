@@ -12,7 +12,7 @@ from sqlalchemy import Row, Table
 
 from dialometer.errors import StorageError
 from dialometer.model.quality import Finding
-from dialometer.model.session import Answer, Draw, Judgment, ScreenVisit, Session
+from dialometer.model.session import Answer, Draw, DrawnPair, Judgment, ScreenVisit, Session
 from dialometer.storage.database import Values
 from dialometer.storage.schema import NO_TURN, answers, visits
 
@@ -46,14 +46,18 @@ def token_hash(token: str) -> str:
 def draw_to_json(draw: Draw) -> str:
     """A draw as JSON; the order of blocks and items is kept."""
     items = {block: list(ids) for block, ids in draw.items.items()}
-    return to_json({"ordinal": draw.ordinal, "cell": draw.cell, "blocks": list(draw.blocks), "items": items})
+    content = {"ordinal": draw.ordinal, "cell": draw.cell, "blocks": list(draw.blocks), "items": items}
+    if draw.pairs:
+        content["pairs"] = {item: [*pair.systems, pair.probability] for item, pair in draw.pairs.items()}
+    return to_json(content)
 
 
 def draw_from_json(text: str) -> Draw:
     """The draw that :func:`draw_to_json` wrote."""
     raw = json.loads(text)
     items = {block: tuple(ids) for block, ids in raw["items"].items()}
-    return Draw(ordinal=raw["ordinal"], cell=raw["cell"], blocks=tuple(raw["blocks"]), items=items)
+    pairs = {item: DrawnPair((first, second), chance) for item, (first, second, chance) in raw.get("pairs", {}).items()}
+    return Draw(ordinal=raw["ordinal"], cell=raw["cell"], blocks=tuple(raw["blocks"]), items=items, pairs=pairs)
 
 
 def slot_rows(session_id: str, draw: Draw, source: str, at_ms: int) -> list[Values]:

@@ -16,6 +16,7 @@ from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.api.fast_lane import FastLane
 from dialometer.web.api.routes import PATH, SUBMISSIONS, build_api
+from dialometer.web.rater.arena import ArenaPages, ArenaRoom
 from dialometer.web.rater.chat import ChatPages, ChatRoom
 from dialometer.web.rater.landing import LandingPages
 from dialometer.web.rater.routes import RaterPages, WithdrawPages, error_page
@@ -59,6 +60,7 @@ def create_app(
     service = Service(study, store, settings)
     queue = WizardQueue(service.chats)
     room = ChatRoom(service, queue)
+    arena = ArenaRoom(service)
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
@@ -77,8 +79,9 @@ def create_app(
         *LandingPages(service).routes(),
         *RaterPages(service, room).routes(),
         *ChatPages(service, room).routes(),
+        *ArenaPages(service, arena).routes(),
         *WithdrawPages(service).routes(),
-        Mount(PATH, build_api(service, room)),
+        Mount(PATH, build_api(service, room, arena)),
         Mount("/static", Assets(directory=STATIC)),
         study_media(study).route(),
         *WizardPages(service, queue).routes(),

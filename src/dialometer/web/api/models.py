@@ -167,6 +167,27 @@ class ChatRequest(Given):
     text: str = Field(max_length=4000)
     n_said: int | None = Field(default=None, ge=0, le=100_000)
     at_ms: Milliseconds | None = Field(default=None, description="The virtual clock of a simulated rater.")
+    place: Literal[1, 2] | None = Field(
+        default=None, description="In arenas where each system gets its own messages: which of the two."
+    )
+
+
+class SideReply(BaseModel):
+    """What one of the two systems of an arena said, or why nothing came."""
+
+    place: str
+    reply: str | None
+    error: str | None
+
+
+class ArenaReply(BaseModel):
+    """What the systems of an arena said; ``n_said`` counts the messages to each."""
+
+    replies: list[SideReply]
+    n_said: list[int]
+    waiting: list[int] = Field(description="Places whose reply did not come; it can be asked for again.")
+    may_continue: bool = Field(description="Whether enough was said to vote.")
+    may_say: bool = Field(description="Whether there is room for another message.")
 
 
 class ChatReply(BaseModel):

@@ -19,6 +19,7 @@ from dialometer.flow.screen_json import screen_json
 from dialometer.model.session import Session
 from dialometer.web.api import models
 from dialometer.web.rater.arrival import ArrivingRater
+from dialometer.web.rater.arena import ArenaRoom, whole
 from dialometer.web.rater.chat import ChatRoom
 from dialometer.web.rater.service import Service
 from dialometer.web.server.failures import RequestError, as_invalid, as_json
@@ -122,6 +123,9 @@ def build_api(service: Service, room: ChatRoom) -> FastAPI:
     )
     async def say(given: models.ChatRequest, session: Session = current) -> Response:
         """Say something in the conversation where the session stands."""
+        if service.study.spec.items.kind == "arena":
+            said = await arena.say(session, given.text, place=given.place, n_said=given.n_said, at_ms=given.at_ms)
+            return _both(await whole(said))
         outcome = await room.say(session, given.text, n_said=given.n_said, at_ms=given.at_ms)
         return JSONResponse(outcome.as_json(), outcome.status)
 
@@ -133,11 +137,19 @@ def build_api(service: Service, room: ChatRoom) -> FastAPI:
     )
     async def retry(session: Session = current) -> Response:
         """Ask again for a reply that failed or has not come yet."""
+        if service.study.spec.items.kind == "arena":
+            return _both(await whole(await arena.retry(session)))
         outcome = await room.retry(session)
         return JSONResponse(outcome.as_json(), outcome.status)
 
     _describe(api)
     return api
+
+
+def _both(replies: dict[str, Any]) -> Response:
+    """The replies of both systems; a gateway's error where none of them came."""
+    came = [side["reply"] is not None for side in replies["replies"]]
+    return JSONResponse(replies, 200 if any(came) or not came else 502)
 
 
 def _status(service: Service, session: Session) -> dict[str, object]:
@@ -159,7 +171,7 @@ def _screen(service: Service, session: Session, step: int | None) -> dict[str, A
     chat = None
     if screen.item is not None and screen.item.kind == "chat":
         chat = service.chats.history(session, screen.item.id)
-    return screen_json(service.flow, session, screen, chat)
+    return screen_json(service.flow, session, service.arenas.shown(session, screen), chat)
 
 
 async def _answer_error(_request: Request, error: Exception) -> Response:

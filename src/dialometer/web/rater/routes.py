@@ -143,6 +143,7 @@ class RaterPages:
             chat = service.chats.history(session, screen.item.id)
             if screen.kind == "chat":
                 self.room.notice(session, screen.item.id)
+        screen = service.arenas.shown(session, screen)
         if typed is None:
             typed = service.store.conversations.draft(session.id, screen.key)
         if typed is None and screen.step < session.step and screen.kind != "done":

@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
 from dialometer.errors import AgentError, AnswersRejected, AssignmentError
+from dialometer.flow.arena import Arenas
 from dialometer.flow.chat import Chats
 from dialometer.flow.engine import Arrival, Flow
 from dialometer.model.session import Session, Source
@@ -77,6 +78,7 @@ class Service:
         self.flow = Flow(study, store)
         self.pages = Pages(study)
         self.chats = Chats(study, store, access=settings.agents)
+        self.arenas = Arenas(self.flow, self.chats)
         _check_agents(study, self.chats)
         several = bool(settings.runtime_folder)
         shared = shared_limit(store.limits, "arrival", has_others=several)

@@ -24,6 +24,8 @@ _LABELS = {
     ("POST", "/s/draft"): "draft",
     ("POST", "/s/chat"): "chat",
     ("POST", "/s/chat/retry"): "chat",
+    ("POST", "/s/arena"): "chat",
+    ("POST", "/s/arena/retry"): "chat",
     ("POST", "/api/v1/session/submissions"): "api_submit",
     ("GET", "/healthz"): "health",
     ("GET", "/metrics"): "health",

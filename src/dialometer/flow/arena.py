@@ -1,0 +1,156 @@
+"""Arenas inside a session: a rater talks with two systems side by side and knows them only as A and B.
+
+Both conversations are stored in full, each under its place on the screen. A message is stored for both sides in one
+transaction before any system hears it; each reply is stored before the rater sees it. Where a system fails, the message stays:
+it can be asked again, and the rater may also write on without its reply.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dialometer.agents import Reply
+from dialometer.errors import FlowError
+from dialometer.flow.chat import Chats, checked_message, shown_reply
+from dialometer.flow.engine import Flow
+from dialometer.flow.screens import Screen, with_conversations
+from dialometer.model.dialogue import Turn
+from dialometer.model.item import ArenaItem
+from dialometer.model.session import Session
+from dialometer.storage.conversations import PLACES, ChatTurn, number_of, place_of
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaState:
+    """How both conversations stand. ``n_said`` counts the messages on each side, ``waiting`` names sides without a reply."""
+
+    n_said: tuple[int, ...]
+    waiting: tuple[int, ...]
+    min_turns: int
+    max_turns: int
+
+    @property
+    def may_continue(self) -> bool:
+        """Whether the rater has talked enough to vote."""
+        return min(self.n_said) >= self.min_turns
+
+    @property
+    def may_say(self) -> bool:
+        """Whether one more message fits."""
+        return min(self.n_said) < self.max_turns
+
+
+class Arenas:
+    """The arenas of one study."""
+
+    def __init__(self, flow: Flow, chats: Chats) -> None:
+        self.flow = flow
+        self.chats = chats
+        self.store = flow.store
+
+    @property
+    def has_own_messages(self) -> bool:
+        """Whether raters write to each system on its own."""
+        return self.flow.study.spec.arena.messages == "own"
+
+    def systems(self, session: Session, item_id: str) -> tuple[str, ...]:
+        """The two systems of a session's arena, in the order of their places on the screen."""
+        task = next((task for task in self.flow.path(session).plan.tasks if task.item_id == item_id), None)
+        if task is None or not isinstance(self.flow.study.items_by_id[item_id], ArenaItem):
+            raise FlowError("this conversation is not part of your session", remedy="reload the page")
+        return task.systems
+
+    def item(self, item_id: str) -> ArenaItem:
+        """The arena item of that id."""
+        item = self.flow.study.items_by_id.get(item_id)
+        if not isinstance(item, ArenaItem):
+            raise FlowError(f"'{item_id}' is no arena of this study", remedy="reload the page")
+        return item
+
+    def state(self, session: Session, item_id: str) -> ArenaState:
+        """How both conversations stand."""
+        item, sides = self.item(item_id), self._sides(session, item_id)
+        n_said = tuple(sum(turn.role == "user" for turn in side) for side in sides)
+        waiting = tuple(place for place, side in zip(PLACES, sides, strict=True) if side and side[-1].role == "user")
+        return ArenaState(n_said, waiting, item.min_turns, item.max_turns)
+
+    def conversations(self, session: Session, item_id: str) -> tuple[tuple[Turn, ...], ...]:
+        """What was said on each side so far, the opening included."""
+        item = self.item(item_id)
+        opening = (Turn("Agent", item.opening, "agent"),) if item.opening else ()
+        return tuple(
+            opening + tuple(Turn("User" if t.role == "user" else "Agent", t.text, t.role) for t in side)
+            for side in self._sides(session, item_id)
+        )
+
+    def shown(self, session: Session, screen: Screen) -> Screen:
+        """A screen of the arena with both conversations in it; any other screen as it is."""
+        if screen.item is None or screen.item.kind != "arena":
+            return screen
+        return with_conversations(screen, self.conversations(session, screen.item.id))
+
+    def hear(self, session: Session, item_id: str, text: str, at_ms: int, place: int | None = None) -> None:
+        """Stores a message of the rater, to both systems or to the one at ``place``."""
+        self.systems(session, item_id)
+        if session.state != "active":
+            raise FlowError("this conversation is not part of your session", remedy="reload the page")
+        if (place is not None) != self.has_own_messages or place not in (None, *PLACES):
+            wanted = "to one of the two systems, 1 or 2" if self.has_own_messages else "to both systems at once"
+            raise FlowError(f"in this study a message goes {wanted}", remedy="reload the page")
+        message = checked_message(text)
+        places = PLACES if place is None else (place,)
+        n_said = self.state(session, item_id).n_said
+        if max(n_said[p - 1] for p in places) >= self.item(item_id).max_turns:
+            raise FlowError("this conversation has reached its length", remedy="continue to the questions")
+        systems = self.systems(session, item_id)
+        self.store.conversations.add_turns(
+            ChatTurn(
+                session.id,
+                item_id,
+                number_of(n_said[p - 1], p, "user"),
+                "user",
+                message,
+                at_ms,
+                {"place": p, "system": systems[p - 1]},
+            )
+            for p in places
+        )
+
+    def answer(self, session: Session, item_id: str, place: int, at_ms: int | None = None) -> Iterator[str]:
+        """The reply of the system at a place, piece by piece; it is stored when the last piece has come.
+
+        What is shown at the end is what is stored: pieces that the stored reply leaves out (it was too long) are dropped.
+        """
+        side = self._sides(session, item_id)[place - 1]
+        if not side or side[-1].role != "user":
+            raise FlowError("there is nothing to answer", remedy="write a message first")
+        system = self.systems(session, item_id)[place - 1]
+        history = self.conversations(session, item_id)[place - 1]
+        began = time.monotonic()
+        reply = self.chats.agent(system).reply(history, seed=session.ordinal)
+        details = {"latency_s": round(time.monotonic() - began, 3), **reply.details}
+        self._tell(session, item_id, place, Reply(reply.text, details), side, at_ms)
+        yield reply.text
+
+    def _tell(
+        self,
+        session: Session,
+        item_id: str,
+        place: int,
+        reply: Reply,
+        side: Sequence[ChatTurn],
+        at_ms: int | None,
+    ) -> None:
+        text, cut = shown_reply(reply)
+        system = self.systems(session, item_id)[place - 1]
+        meta = {"place": place, "system": system, "seed": session.ordinal, **dict(reply.details), **cut}
+        at = self.flow.clock() if at_ms is None else at_ms
+        number = side[-1].n + 1
+        self.store.conversations.add_turns([ChatTurn(session.id, item_id, number, "agent", text, at, meta)])
+
+    def _sides(self, session: Session, item_id: str) -> tuple[list[ChatTurn], ...]:
+        turns = self.store.conversations.turns(session.id, item_id)
+        return tuple([turn for turn in turns if place_of(turn) == place] for place in PLACES)
+

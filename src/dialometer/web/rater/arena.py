@@ -1,0 +1,244 @@
+"""Arenas on the web: a message is stored for both sides, both systems answer at once, every reply is stored, then shown.
+
+A page's script reads the replies as they come, one JSON object a line; a plain form gets the page again when both are there.
+Asking a system is a task of its own: a page that is closed meanwhile loses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from dialometer.errors import AgentError, FlowError, StorageError
+from dialometer.flow.arena import ArenaState
+from dialometer.model.session import Session
+from dialometer.storage.conversations import PLACES
+from dialometer.web.rater.chat import N_AGENTS
+from dialometer.web.rater.service import Service
+from dialometer.web.server.logs import log
+from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
+from dialometer.web.server.security import SESSION_COOKIE, check_csrf, cookie
+
+NO_REPLY = "The response did not come."
+LINES = "application/x-ndjson"
+Event = dict[str, Any]
+
+
+def state_json(state: ArenaState) -> Event:
+    """How both conversations stand, for pages and programs."""
+    return {
+        "n_said": list(state.n_said),
+        "waiting": list(state.waiting),
+        "may_continue": state.may_continue,
+        "may_say": state.may_say,
+    }
+
+
+class ArenaRoom:
+    """The arenas of a study. Each side of each arena is asked once at a time."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._thinking = CapacityLimiter(N_AGENTS)
+        self._asked: dict[tuple[str, str, int], asyncio.Task[None]] = {}
+
+    async def say(
+        self,
+        session: Session,
+        text: str,
+        *,
+        place: int | None = None,
+        n_said: int | None = None,
+        at_ms: int | None = None,
+    ) -> AsyncIterator[Event]:
+        """Stores a message of the rater; the replies come as events, and at the end how the conversations stand.
+
+        ``n_said`` is how many messages (to that side) the client knew of; it makes a message that is sent twice harmless.
+        """
+        arenas = self.service.arenas
+        item_id = await self.service.in_thread(lambda: self._item(session))
+        if session.source == "person":
+            self.service.messages.take(session.id)
+        places = PLACES if place is None else (place,)
+        if any((session.id, item_id, p) in self._asked for p in places):
+            raise FlowError("the response to your last message is still being written", remedy="wait for it")
+        state = await self.service.in_thread(lambda: arenas.state(session, item_id))
+        known = min(state.n_said[p - 1] for p in places if p in PLACES) if set(places) <= set(PLACES) else 0
+        is_repeated = n_said is not None and n_said == known - 1 and await self._was_said(session, item_id, places, text)
+        if not is_repeated:
+            if n_said is not None and n_said != known:
+                raise FlowError("this conversation continued elsewhere", remedy="reload the page")
+            is_virtual = at_ms is not None and session.source == "simulated"
+            at = at_ms if at_ms is not None and is_virtual else self.service.flow.clock()
+            await self.service.in_thread(lambda: arenas.hear(session, item_id, text, at, place))
+        return self._replies(session, item_id, at_ms if session.source == "simulated" else None)
+
+    async def retry(self, session: Session) -> AsyncIterator[Event]:
+        """Asks the systems again whose replies did not come; waits for those that are still being written."""
+        item_id = await self.service.in_thread(lambda: self._item(session))
+        for place in PLACES:
+            task = self._asked.get((session.id, item_id, place))
+            if task is not None:
+                with suppress(Exception):
+                    await asyncio.shield(task)
+        return self._replies(session, item_id, None)
+
+    async def _replies(self, session: Session, item_id: str, at_ms: int | None) -> AsyncIterator[Event]:
+        """Asks every side that waits, all at once. The tasks go on when nobody listens any more."""
+        arenas = self.service.arenas
+        state = await self.service.in_thread(lambda: arenas.state(session, item_id))
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        tell = lambda event: loop.call_soon_threadsafe(events.put_nowait, event)  # noqa: E731
+        tasks = [self._ask(session, item_id, place, at_ms, tell) for place in state.waiting]
+
+        async def collected() -> AsyncIterator[Event]:
+            n_left = len(tasks)
+            while n_left:
+                event = await events.get()
+                if event is None:
+                    n_left -= 1
+                else:
+                    yield event
+            now = await self.service.in_thread(lambda: arenas.state(session, item_id))
+            yield state_json(now)
+
+        return collected()
+
+    def _ask(
+        self, session: Session, item_id: str, place: int, at_ms: int | None, tell: Callable[[Event | None], object]
+    ) -> asyncio.Task[None]:
+        key = (session.id, item_id, place)
+
+        async def run() -> None:
+            try:
+                await to_thread.run_sync(
+                    lambda: self._answer(session, item_id, place, at_ms, tell), limiter=self._thinking
+                )
+            except Exception:
+                tell({"place": place, "error": NO_REPLY, "may_retry": True})
+                raise
+            finally:
+                self._asked.pop(key, None)
+                tell(None)
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._asked[key] = task
+        task.add_done_callback(lambda done: done.exception() if not done.cancelled() else None)
+        return task
+
+    def _answer(
+        self, session: Session, item_id: str, place: int, at_ms: int | None, tell: Callable[[Event], object]
+    ) -> None:
+        arenas, metrics = self.service.arenas, self.service.metrics
+        try:
+            for piece in arenas.answer(session, item_id, place, at_ms):
+                tell({"place": place, "text": piece})
+        except AgentError as error:
+            metrics.add("dialometer_replies_total", label="by", value="failed")
+            system = arenas.systems(session, item_id)[place - 1]
+            log("agent_failed", rater=session.ordinal, system=system, reason=error.message)
+            tell({"place": place, "error": NO_REPLY, "may_retry": True})
+            return
+        except (StorageError, FlowError):
+            # Another process was asked at the same time and has stored its reply; that one counts.
+            if place in arenas.state(session, item_id).waiting:
+                raise
+        metrics.add("dialometer_replies_total", label="by", value="agent")
+        tell({"place": place, "reply": arenas.conversations(session, item_id)[place - 1][-1].text})
+
+    async def _was_said(self, session: Session, item_id: str, places: Sequence[int], text: str) -> bool:
+        sides = await self.service.in_thread(lambda: self.service.arenas.conversations(session, item_id))
+        last = [next((t.text for t in reversed(sides[p - 1]) if t.role == "user"), "") for p in places]
+        return all(said == text.strip() for said in last)
+
+    def _item(self, session: Session) -> str:
+        """The arena at the session's step; raises where there is none."""
+        screen = self.service.flow.screen(session)
+        if screen.kind != "chat" or screen.item is None or screen.item.kind != "arena":
+            raise FlowError("there is no conversation at this point", remedy="reload the page")
+        return screen.item.id
+
+
+async def whole(events: AsyncIterator[Event]) -> Event:
+    """All replies at once, for programs: by side what was said or why nothing came, and how the conversations stand."""
+    sides: dict[int, Event] = {}
+    state: Event = {}
+    async for event in events:
+        if "place" not in event:
+            state = event
+        elif "text" not in event:
+            sides[event["place"]] = {"place": str(event["place"]), "reply": event.get("reply"), "error": event.get("error")}
+    return {"replies": [sides[place] for place in sorted(sides)], **state}
+
+
+class ArenaPages:
+    """The routes for messages, sent by a page's script or as plain forms."""
+
+    def __init__(self, service: Service, room: ArenaRoom) -> None:
+        self.service = service
+        self.room = room
+
+    def routes(self) -> list[Route]:
+        """All routes."""
+        return [
+            Route("/s/arena", self.say, methods=["POST"]),
+            Route("/s/arena/retry", self.retry, methods=["POST"]),
+        ]
+
+    async def say(self, request: Request) -> Response:
+        """One message of the rater."""
+        session, content, is_script = await self._read(request)
+        text, n_said, place = content.get("text"), content.get("n_said"), content.get("place")
+        is_whole = all(number is None or type(number) is int for number in (n_said, place))
+        if not isinstance(text, str) or not is_whole:
+            raise Unreadable("a message has a text", remedy='send {"text": …}')
+        if is_script:
+            return _lines(await self.room.say(session, text, place=place, n_said=n_said))
+        with suppress(FlowError):  # the page shows the result; a message that was refused does not appear
+            await whole(await self.room.say(session, text, place=place))
+        return self._back()
+
+    async def retry(self, request: Request) -> Response:
+        """Replies that did not come, asked for again."""
+        session, _, is_script = await self._read(request)
+        if is_script:
+            return _lines(await self.room.retry(session))
+        with suppress(FlowError):
+            await whole(await self.room.retry(session))
+        return self._back()
+
+    def _back(self) -> Response:
+        return RedirectResponse(f"{self.service.settings.root_path}/s", 303)
+
+    async def _read(self, request: Request) -> tuple[Session, Mapping[str, Any], bool]:
+        token = cookie(request, SESSION_COOKIE)
+        session = await self.service.find(token)
+        is_script = "json" in request.headers.get("content-type", "")
+        content: Mapping[str, Any]
+        if is_script:
+            content = await read_json(request)
+            mark = request.headers.get("x-csrf-token", "") or str(content.get("csrf", ""))
+        else:
+            form = await read_form(request)
+            place = last_value(form, "place")
+            content = {"text": last_value(form, "text"), "place": int(place) if place in ("1", "2") else None}
+            mark = last_value(form, "csrf")
+        check_csrf(request, token, mark)
+        return session, content, is_script
+
+
+def _lines(events: AsyncIterator[Event]) -> Response:
+    async def written() -> AsyncIterator[bytes]:
+        async for event in events:
+            yield json.dumps(event, ensure_ascii=False).encode() + b"\n"
+
+    return StreamingResponse(written(), media_type=LINES, headers={"x-accel-buffering": "no"})
