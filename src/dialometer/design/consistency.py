@@ -551,9 +551,7 @@ def _arena_can_be_held(c: _Checker) -> None:
                 "use an agent that answers by itself, or items of the kind chat",
             )
     if c.spec.arena.pairs == "uncertain" and len(c.spec.systems) == 2:
-        c.add(
-            ("arena", "pairs"), "two systems make one pair, so that there is nothing to draw", "remove it", "warning"
-        )
+        c.add(("arena", "pairs"), "two systems make one pair, so that there is nothing to draw", "remove it", "warning")
     if c.spec.arena.pairs == "uncertain" and uncertain_criterion(c.study) is None:
         c.add(
             ("arena", "pairs"),

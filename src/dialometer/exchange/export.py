@@ -25,6 +25,7 @@ from dialometer.exchange.export_folder import ExportFolder
 from dialometer.exchange.export_tables import (
     ANSWERS,
     CHAT_TURNS,
+    DRAWN_PAIRS,
     FINDINGS,
     SCREENS,
     ExportTable,
@@ -36,6 +37,7 @@ from dialometer.exchange.export_tables import (
     detail_tables,
     finding_frames,
     judgments_table,
+    pair_draw_frames,
     screen_frames,
     session_frames,
     sessions_table,
@@ -255,8 +257,10 @@ class _Job:
         self._write(FINDINGS, finding_frames(self.store, raters))
         # Sessions come last: whoever arrived while the rows above were written is then among them.
         sessions = self.store.sessions.all()
-        if any(item.kind == "chat" for item in self.study.items):
+        if any(item.kind in ("chat", "arena") for item in self.study.items):
             self._write(CHAT_TURNS, chat_frames(self.store, raters, self.study, sessions))
+        if any(session.draw.pairs for session in sessions):
+            self._write(DRAWN_PAIRS, pair_draw_frames(raters, sessions))
         if is_about_dialogues(self.study):
             judgments = long_table(self.store.records.judgment_batches(), self.study)
             self._write(PAIRS, pair_frames(self.study, counted(judgments)))

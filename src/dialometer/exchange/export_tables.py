@@ -12,6 +12,7 @@ import polars as pl
 
 from dialometer.model.session import Session
 from dialometer.model.study import Study
+from dialometer.storage.conversations import place_of
 from dialometer.storage.store import Store
 from dialometer.storage.table import COLUMNS, FACTOR_PREFIX, long_table, rater_name, session_name
 
@@ -133,11 +134,27 @@ CHAT_TURNS = ExportTable(
         "source": COLUMNS["source"],
         "item": COLUMNS["item"],
         "system": (pl.String, "system the rater talked to"),
+        "side": (pl.Int64, "arenas: on which side of the screen, from 1"),
         "turn": (pl.Int64, "place in the conversation, counted from 0, without the system's opening"),
         "role": (pl.String, "who spoke: user (the rater) or agent"),
         "text": (pl.String, "what was said"),
         "said_at": (_TIME, "when it was stored (UTC)"),
         "details": (pl.String, "what the agent said about its response, in JSON"),
+    },
+)
+
+
+DRAWN_PAIRS = ExportTable(
+    "drawn_pairs",
+    "one pair of systems that was drawn for a rater's arena a row",
+    {
+        "rater": _RATER,
+        "session": _SESSION,
+        "source": COLUMNS["source"],
+        "item": COLUMNS["item"],
+        "first": (pl.String, "one of the two systems, in the order of the study file"),
+        "second": (pl.String, "the other one"),
+        "probability": (pl.Float64, "how likely it was, at that moment, that these two were drawn"),
     },
 )
 
@@ -323,11 +340,13 @@ def finding_frames(store: Store, raters: RaterNames) -> Iterator[pl.DataFrame]:
 def chat_frames(store: Store, raters: RaterNames, study: Study, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:
     """Live conversations, by order of arrival; one session at a time, since there may be many."""
     systems = {item.id: item.systems[0] for item in study.items if item.kind == "chat"}
+    is_arena = study.spec.items.kind == "arena"
     rows = (
         (
             *raters.of(session.id),
             turn.item_id,
-            systems.get(turn.item_id, ""),
+            systems.get(turn.item_id) or str(turn.meta.get("system", "")),
+            place_of(turn) if is_arena else None,
             turn.n,
             turn.role,
             turn.text,
@@ -338,6 +357,16 @@ def chat_frames(store: Store, raters: RaterNames, study: Study, sessions: Iterab
         for turn in store.conversations.turns(session.id)
     )
     return frames(CHAT_TURNS, rows)
+
+
+def pair_draw_frames(raters: RaterNames, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:
+    """Which two systems met in each arena, by order of arrival."""
+    rows = (
+        (*raters.of(session.id), item_id, *pair.systems, pair.probability)
+        for session in sessions
+        for item_id, pair in session.draw.pairs.items()
+    )
+    return frames(DRAWN_PAIRS, rows)
 
 
 def session_frames(

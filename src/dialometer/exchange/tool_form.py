@@ -118,8 +118,8 @@ class ToolForm:
 def tool_form(study: Study) -> ToolForm:
     """The study as a form; raises where its items do not fit into one. Sides are drawn from the study's seed."""
     spec = study.spec
-    if spec.items.kind == "chat" or spec.items.rate == "turns":
-        what = "live conversations" if spec.items.kind == "chat" else "ratings turn by turn"
+    if spec.items.kind in ("chat", "arena") or spec.items.rate == "turns":
+        what = "live conversations" if spec.items.kind in ("chat", "arena") else "ratings turn by turn"
         raise DialometerError(f"{what} have no place in such a form", remedy="serve the study with 'dialometer serve'")
     items = tuple(
         _item(item, study.neutral_ids[item.id], spec.seed, number) for number, item in enumerate(study.rated_items)

@@ -91,6 +91,18 @@ class Arenas:
             return screen
         return with_conversations(screen, self.conversations(session, screen.item.id))
 
+    def revealed(self, session: Session) -> tuple[tuple[str, ...], ...]:
+        """For the last page, the systems of every arena in the order of their places, where the study tells them."""
+        if self.flow.study.spec.arena.reveal != "end" or session.state != "completed":
+            return ()
+        labels = {system.name: system.label or system.name for system in self.flow.study.spec.systems}
+        tasks = self.flow.path(session).plan.tasks
+        return tuple(
+            tuple(labels[name] for name in task.systems)
+            for task in tasks
+            if isinstance(self.flow.study.items_by_id[task.item_id], ArenaItem)
+        )
+
     def hear(self, session: Session, item_id: str, text: str, at_ms: int, place: int | None = None) -> None:
         """Stores a message of the rater, to both systems or to the one at ``place``."""
         self.systems(session, item_id)
@@ -134,6 +146,25 @@ class Arenas:
         self._tell(session, item_id, place, Reply(reply.text, details), side, at_ms)
         yield reply.text
 
+    def exchange(self, session: Session, item_id: str, text: str, at_ms: int) -> None:
+        """One message to both systems and their replies, for raters inside this process."""
+        for place in PLACES if self.has_own_messages else (None,):
+            self.hear(session, item_id, text, at_ms, place)
+        self.catch_up(session, item_id, at_ms)
+
+    def catch_up(self, session: Session, item_id: str, at_ms: int) -> None:
+        """Asks every system whose reply is missing."""
+        for place in self.state(session, item_id).waiting:
+            for _ in self.answer(session, item_id, place, at_ms):
+                pass
+
+    def said(self, session: Session, item_id: str) -> tuple[str, ...]:
+        """Who spoke so far on the side where less was said; it ends with the rater where any reply is missing."""
+        sides = [tuple(turn.role for turn in side) for side in self.conversations(session, item_id)]
+        shorter = min(sides, key=lambda roles: roles.count("user"))
+        is_waiting = bool(self.state(session, item_id).waiting)
+        return (*shorter, "user") if is_waiting and shorter[-1:] != ("user",) else shorter
+
     def _tell(
         self,
         session: Session,
@@ -153,4 +184,3 @@ class Arenas:
     def _sides(self, session: Session, item_id: str) -> tuple[list[ChatTurn], ...]:
         turns = self.store.conversations.turns(session.id, item_id)
         return tuple([turn for turn in turns if place_of(turn) == place] for place in PLACES)
-

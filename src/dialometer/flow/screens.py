@@ -201,10 +201,12 @@ def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentatio
             return ItemView(item.id, item.kind, context=item.context, options=shown_candidate, recording=item.recording)
         case ChatItem() | ArenaItem():
             opening = (Turn("Agent", item.opening, "agent"),) if item.opening else ()
+            is_arena = isinstance(item, ArenaItem)
             return ItemView(
                 item.id,
                 item.kind,
-                context=opening,
+                context=() if is_arena else opening,
+                options=(Option("1", opening), Option("2", opening)) if is_arena else (),
                 scenario=item.scenario,
                 min_turns=item.min_turns,
                 max_turns=item.max_turns,
@@ -216,7 +218,7 @@ def with_conversations(screen: Screen, conversations: Sequence[Sequence[Turn]]) 
     if screen.item is None:
         return screen
     options = tuple(Option(str(place), tuple(turns)) for place, turns in enumerate(conversations, start=1))
-    return replace(screen, item=replace(screen.item, context=(), options=options))
+    return replace(screen, item=replace(screen.item, options=options))
 
 
 def _task(study: Study, shown: Presentation, criteria: Sequence[Criterion], anchors: Mapping[str, float]) -> str:

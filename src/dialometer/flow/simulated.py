@@ -7,11 +7,12 @@ from dataclasses import replace
 from dialometer.agents import Reply
 from dialometer.agents.wizard import Wizard
 from dialometer.errors import AssignmentError, FlowError
+from dialometer.flow.arena import Arenas
 from dialometer.flow.chat import Chats
 from dialometer.flow.engine import Flow
 from dialometer.flow.screens import Screen, step_seconds
 from dialometer.flow.submissions import Timing
-from dialometer.model.item import ChatItem
+from dialometer.model.item import ArenaItem, ChatItem
 from dialometer.model.session import Receipt, Session, Submission
 from dialometer.simulate.screen_view import FieldView, ScreenView, Visit
 
@@ -45,6 +46,7 @@ class EngineAccess:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.chats = Chats(flow.study, flow.store)
+        self.arenas = Arenas(flow, self.chats)
 
     def arrive(self, external_id: str, at_ms: int) -> str | None:
         """The session's id, or None when the study has no place left."""
@@ -60,11 +62,14 @@ class EngineAccess:
         current = self.flow.store.sessions.get(session)
         if current.state == "stale":
             current = self.flow.store.sessions.revive(session, current.last_seen_at_ms)
-        screen = self.flow.screen(current)
+        screen = self.arenas.shown(current, self.flow.screen(current))
         if screen.kind == "done":
             return view_of(screen)
         path = self.flow.path(current)
         view = view_of(screen, step_seconds(self.flow.study, path, path.steps[screen.step]))
+        if screen.item is not None and screen.item.kind == "arena":
+            said = self.arenas.said(current, view.item_id) if screen.kind == "chat" else ()
+            return replace(view, said=said, systems=self.arenas.systems(current, view.item_id))
         if screen.kind != "chat":
             return view
         return replace(view, said=tuple(turn.role for turn in self.chats.history(current, view.item_id)))
@@ -93,6 +98,9 @@ class EngineAccess:
         """One message in a chat; the reply is stored before it is returned. A simulated wizard sends the first suggestion."""
         current = self.flow.store.sessions.get(session)
         item = self.flow.study.items_by_id.get(item_id)
+        if isinstance(item, ArenaItem):
+            self.arenas.exchange(current, item_id, text, at_ms)
+            return ""
         agent = self.chats.agent(item.system) if isinstance(item, ChatItem) else None
         if not isinstance(item, ChatItem) or not isinstance(agent, Wizard):
             return self.chats.say(current, item_id, text, at_ms).text
@@ -103,6 +111,9 @@ class EngineAccess:
         """Asks the agent again, whose reply failed to come in an earlier run."""
         current = self.flow.store.sessions.get(session)
         item = self.flow.study.items_by_id[item_id]
+        if isinstance(item, ArenaItem):
+            self.arenas.catch_up(current, item_id, at_ms)
+            return ""
         agent = self.chats.agent(item.system) if isinstance(item, ChatItem) else None
         if isinstance(item, ChatItem) and isinstance(agent, Wizard):
             return self._as_wizard(current, item, agent, at_ms)

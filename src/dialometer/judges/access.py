@@ -6,6 +6,7 @@ import time
 from typing import Any, Protocol, Self
 
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
+from dialometer.flow.arena import Arenas
 from dialometer.flow.chat import Chats
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.screen_json import screen_json
@@ -44,6 +45,8 @@ class LocalAccess:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.chats = Chats(flow.study, flow.store)
+        self.arenas = Arenas(flow, self.chats)
+        self._is_arena = flow.study.spec.items.kind == "arena"
 
     def arrive(self, rater: str) -> str | None:
         """The session's id."""
@@ -60,7 +63,7 @@ class LocalAccess:
         screen = self.flow.screen(held)
         is_chat = screen.item is not None and screen.item.kind == "chat"
         chat = self.chats.history(held, screen.item.id) if is_chat and screen.item is not None else None
-        return screen_json(self.flow, held, screen, chat)
+        return screen_json(self.flow, held, self.arenas.shown(held, screen), chat)
 
     def submit(self, session: str, screen: str, answers: dict[str, Any], shown_at_ms: int, token: str) -> int:
         """Stores the answers."""
@@ -76,11 +79,19 @@ class LocalAccess:
 
     def say(self, session: str, item_id: str, text: str) -> None:
         """The reply is stored before this returns."""
-        self.chats.say(self.flow.store.sessions.get(session), item_id, text, now_ms())
+        held = self.flow.store.sessions.get(session)
+        if self._is_arena:
+            self.arenas.exchange(held, item_id, text, now_ms())
+        else:
+            self.chats.say(held, item_id, text, now_ms())
 
     def wait_for_reply(self, session: str, item_id: str) -> None:
         """Asks the agent again."""
-        self.chats.answer(self.flow.store.sessions.get(session), item_id)
+        held = self.flow.store.sessions.get(session)
+        if self._is_arena:
+            self.arenas.catch_up(held, item_id, now_ms())
+        else:
+            self.chats.answer(held, item_id)
 
 
 class ServerAccess:

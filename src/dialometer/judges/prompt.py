@@ -44,9 +44,15 @@ def screen_prompt(shown: Shown) -> str:
 def message_prompt(shown: Shown) -> str:
     """What a model reads when it is its turn in a conversation."""
     item = shown["item"]
-    so_far = _turns(shown["chat"] or [])
+    sides = [option["turns"] for option in item["options"]] or [shown["chat"] or []]
+    so_far = "\n\n".join(
+        (f"Agent {chr(65 + place)}:\n" if len(sides) > 1 else "") + _turns(turns)
+        for place, turns in enumerate(sides)
+        if turns
+    )
+    with_whom = "an agent" if len(sides) == 1 else "two agents, who both read your message"
     parts = [
-        "You are now the user in a conversation with an agent.",
+        f"You are now the user in a conversation with {with_whom}.",
         f"The situation: {item['scenario']}" if item["scenario"] else "",
         f"Said so far:\n{so_far}" if so_far else "Nothing was said yet.",
         "Write your next message, and nothing else.",
@@ -71,7 +77,7 @@ def _item(item: Mapping[str, Any], chat: Sequence[Mapping[str, str]] | None) -> 
     parts += [f"The value of the standard on {name}: {value:g}." for name, value in item["anchor_values"].items()]
     if item["task"]:
         parts.append(item["task"])
-    is_dialogue = item["kind"] in ("transcript_pair", "dialogue")
+    is_dialogue = item["kind"] in ("transcript_pair", "dialogue", "arena")
     noun = "Conversation" if is_dialogue else "Response"
     for option in item["options"]:
         head = noun if len(item["options"]) == 1 else f"{noun} {option['place']}"

@@ -159,12 +159,23 @@ class ModelRater:
         """The conversation before a rating: as many messages as the study asks for at least."""
         item = shown["item"]
         system = system_prompt(instructions, self.persona)
-        if shown["chat"] and shown["chat"][-1]["role"] == "user":
+        if any(turns[-1]["role"] == "user" for turns in _spoken(shown)):
             self.access.wait_for_reply(session, item["id"])
             shown = self.access.screen(session)
-        while sum(turn["role"] == "user" for turn in shown["chat"] or ()) < item["min_turns"]:
+        while _n_said(shown) < item["min_turns"]:
             about = {"rater": self.rater_name(number), "screen": shown["screen"], "attempt": 1}
             prompt = Turn("User", message_prompt(shown), "user")
             reply = self.client.ask(system, [prompt], seed=number, about=about)
             self.access.say(session, item["id"], reply.text[:2000])
             shown = self.access.screen(session)
+
+
+def _spoken(shown: Shown) -> list[list[dict[str, str]]]:
+    """What was said so far: one conversation, or the two of an arena."""
+    sides = [option["turns"] for option in shown["item"]["options"]] or [shown["chat"] or []]
+    return [turns for turns in sides if turns]
+
+
+def _n_said(shown: Shown) -> int:
+    """How many messages the rater has written, on the side with fewer of them."""
+    return min((sum(turn["role"] == "user" for turn in turns) for turns in _spoken(shown)), default=0)

@@ -125,7 +125,7 @@ def _known_keys(study: Study, scores: Mapping[Key, float], where: str) -> list[K
     keys, unknown = [], []
     for item_id, system in scores:
         item = study.items_by_id.get(item_id)
-        if item is None or item.kind == "chat" or (system and system not in item.systems):
+        if item is None or item.kind in ("chat", "arena") or (system and system not in item.systems):
             unknown.append(f"{item_id}/{system}" if system else item_id)
             continue
         if not system and len(item.systems) > 1:

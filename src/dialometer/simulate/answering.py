@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dialometer.model.item import CandidateItem, ChatItem, Item
+from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, Item
 from dialometer.model.study import Study
 from dialometer.simulate.rater import SimulatedRater, number_use
 from dialometer.simulate.screen_view import FieldView, ScreenView
@@ -45,7 +45,7 @@ def _answer_item(
 ) -> dict[str, Any]:
     item = study.items_by_id[screen.item_id]
     # After a conversation nothing is shown but the questions: the rater judges the one system it was with.
-    systems = shown_systems(item, screen.option_texts) or tuple(item.systems[:1])
+    systems = screen.systems or shown_systems(item, screen.option_texts) or tuple(item.systems[:1])
     answers: dict[str, Any] = {}
     for field in screen.fields:
         criterion = field.name.split(".", 1)[0]
@@ -65,7 +65,7 @@ def _answer_item(
 def _true_quality(truth: Truth, rater: SimulatedRater, item: Item, criterion: str, system: str) -> float:
     if isinstance(item, CandidateItem):
         return candidate_quality(truth, item, criterion)
-    if isinstance(item, ChatItem):  # every conversation is another one
+    if isinstance(item, ChatItem | ArenaItem):  # every conversation is another one
         return truth.quality(f"{item.id}/{rater.number}", criterion, system)
     return truth.quality(item.id, criterion, system)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.scale import Floats, Scale
 from dialometer.model.study import Block, Criterion, Study
 from dialometer.model.values import TIE
@@ -131,15 +131,13 @@ def _criterion_columns(
             continue
         shown = study.presentation(condition, block)
         scale = study.scale_for(criterion, shown)
-        systems = _systems(items[0])
-        n_systems = len(systems)
-        qualities = np.array([[_quality(truth, item, criterion.name, s) for s in _systems(item)] for item in items])
         item = given[who]  # raters × items
+        names, qualities = _shown(truth, items, item, criterion.name, rng)
+        n_systems = names.shape[2]
         calm = habits.text_anchor_calm if shown.anchor in ("text", "both") else 0.0
-        perceived = qualities[item] + rng.normal(0, habits.noise_sd * (1 - calm), (*item.shape, n_systems))
-        if isinstance(items[0], ChatItem):  # every conversation is another one
+        perceived = qualities + rng.normal(0, habits.noise_sd * (1 - calm), (*item.shape, n_systems))
+        if isinstance(items[0], ChatItem | ArenaItem):  # every conversation is another one
             perceived = perceived + rng.normal(0, truth.item_sd, perceived.shape)
-        names = np.array([_systems(entry) for entry in items], dtype=object)[item]
         if habits.taste_sd:
             perceived = perceived + _tastes(crew, who, names)
         is_shown, n_shown = _shown(study, items, item, crew.shift[who])
@@ -168,6 +166,23 @@ def _criterion_columns(
                 rated = _rated(scale, answers, names, side, common, fixed)
                 parts.append({name: column[is_shown.ravel()] for name, column in rated.items()})
     return parts
+
+
+def _shown(
+    truth: Truth, items: Sequence[Item], item: NDArray[np.int64], criterion: str, rng: np.random.Generator
+) -> tuple[NDArray[Any], Floats]:
+    """Which systems each rater sees on each item, and how good they are there; raters × items × systems.
+
+    In an arena every pair is drawn alike; that uncertain pairs come more often is not simulated here.
+    """
+    if isinstance(items[0], ArenaItem):
+        pairs = [entry.pairs for entry in items if isinstance(entry, ArenaItem)]
+        drawn = [[pairs[i][int(rng.integers(len(pairs[i])))] for i in row] for row in item.tolist()]
+        names = np.array(drawn, dtype=object).reshape(*item.shape, 2)
+        means = truth.systems.get(criterion, {})
+        return names, np.vectorize(lambda name: means.get(name, 0.0), otypes=[np.float64])(names)
+    qualities = np.array([[_quality(truth, entry, criterion, s) for s in _systems(entry)] for entry in items])
+    return np.array([_systems(entry) for entry in items], dtype=object)[item], qualities[item]
 
 
 def _tastes(crew: _Crew, who: NDArray[np.int64], names: NDArray[Any]) -> Floats:

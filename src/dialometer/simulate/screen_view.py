@@ -38,6 +38,8 @@ class ScreenView:
     """In a chat: who spoke so far (user or agent), turn by turn; an opening of the agent counts."""
     seconds: float = 10.0
     state: str = "active"
+    systems: tuple[str, ...] = ()
+    """In an arena: the systems in the order of their places. The texts do not tell them, since they are said live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class StudyAccess(Protocol):
         them, were acknowledged as stored."""
 
     def say(self, session: str, item_id: str, text: str, at_ms: int) -> str:
-        """One message in a chat; returns the agent's reply."""
+        """One message in a chat; returns the agent's reply, or nothing in an arena, where there are two."""
 
     def wait_for_reply(self, session: str, item_id: str, at_ms: int) -> str:
         """Asks for the reply that failed to come in an earlier run."""

@@ -135,6 +135,11 @@ class ServerClient:
 def view_from(content: dict[str, Any]) -> ScreenView:
     """What a simulated rater sees of a screen of the API."""
     item = content["item"] or {}
+    if item.get("kind") == "arena":
+        raise ServerRefused(
+            "simulated raters cannot tell the systems of an arena apart over a server, which keeps their names to itself",
+            remedy="run 'dialometer simulate' on the study's folder, without a server",
+        )
     fields = [] if content["kind"] in _NO_FIELDS else content["fields"]
     return ScreenView(
         kind=content["kind"],

@@ -186,7 +186,10 @@ class PowerAnalysis:
 
     def _more_items(self, n_raters: int) -> PowerPoint | None:
         """The first larger number of items that is enough."""
-        if self.study.spec.items.kind == "chat":  # every conversation is another one, however few items there are
+        if self.study.spec.items.kind in (
+            "chat",
+            "arena",
+        ):  # every conversation is another one, however few items there are
             return None
         points = (self._try(n_raters, factor * self.n_items) for factor in MORE_ITEMS)
         return next((point for point in points if self._is_enough(point)), None)

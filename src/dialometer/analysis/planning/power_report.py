@@ -17,6 +17,7 @@ _ITEM_WORDS = {
     "dialogue": "dialogue",
     "candidate": "question",
     "chat": "scenario",
+    "arena": "scenario",
 }
 
 
@@ -72,7 +73,7 @@ def advice_words(study: Study, result: PowerResult) -> str:
             if study.spec.design.items_per_rater != "all" or study.spec.design.blocks
             else f"More items help: {items_words(study, setting.n_items)} reach {reached:.0%} with {setting.n_raters} raters."
         )
-    elif study.spec.items.kind != "chat":
+    elif study.spec.items.kind not in ("chat", "arena"):
         parts.append("Several times as many items do not reach it with these raters either: plan for a larger effect.")
     return " ".join(parts)
 

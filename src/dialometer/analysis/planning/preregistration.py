@@ -87,6 +87,7 @@ _KINDS = {
     "dialogue": "whole dialogues",
     "candidate": "candidate answers to a context",
     "chat": "live conversations",
+    "arena": "live conversations with two systems side by side",
 }
 _ORDERS = {
     "fixed": "as in the file",

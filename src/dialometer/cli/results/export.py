@@ -22,6 +22,7 @@ _WHAT = {
     "screens": "screens with their times",
     "findings": "flags of quality rules",
     "chat_turns": "turns of live conversations",
+    "drawn_pairs": "pairs of systems that were drawn for arenas",
     "pairs": "pairs of dialogues with the raters' label",
 }
 

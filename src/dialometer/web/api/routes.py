@@ -18,8 +18,8 @@ from dialometer.errors import DialometerError
 from dialometer.flow.screen_json import screen_json
 from dialometer.model.session import Session
 from dialometer.web.api import models
-from dialometer.web.rater.arrival import ArrivingRater
 from dialometer.web.rater.arena import ArenaRoom, whole
+from dialometer.web.rater.arrival import ArrivingRater
 from dialometer.web.rater.chat import ChatRoom
 from dialometer.web.rater.service import Service
 from dialometer.web.server.failures import RequestError, as_invalid, as_json
@@ -71,7 +71,7 @@ class NoKey(RequestError):
         return {"www-authenticate": "Bearer"}
 
 
-def build_api(service: Service, room: ChatRoom) -> FastAPI:
+def build_api(service: Service, room: ChatRoom, arena: ArenaRoom) -> FastAPI:
     """The API without its busiest route, which is :mod:`dialometer.web.api.fast_lane`."""
     api = FastAPI(title="dialometer", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None)
     for kind in (DialometerError, HTTPException, Exception):
@@ -119,7 +119,10 @@ def build_api(service: Service, room: ChatRoom) -> FastAPI:
         return JSONResponse(await service.in_thread(lambda: _screen(service, session, step)))
 
     @api.post(
-        "/session/chat", response_model=models.ChatReply, responses={**_problems(409, *_SHARED), **_CHAT}, tags=["chat"]
+        "/session/chat",
+        response_model=models.ChatReply | models.ArenaReply,
+        responses={**_problems(409, *_SHARED), **_CHAT},
+        tags=["chat"],
     )
     async def say(given: models.ChatRequest, session: Session = current) -> Response:
         """Say something in the conversation where the session stands."""
@@ -131,7 +134,7 @@ def build_api(service: Service, room: ChatRoom) -> FastAPI:
 
     @api.post(
         "/session/chat/retry",
-        response_model=models.ChatReply,
+        response_model=models.ChatReply | models.ArenaReply,
         responses={**_problems(409, *_SHARED), **_CHAT},
         tags=["chat"],
     )

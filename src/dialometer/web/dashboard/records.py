@@ -11,7 +11,7 @@ from typing import Any
 
 from dialometer.flow.steps import Paths, Step
 from dialometer.model.dialogue import Turn
-from dialometer.model.item import CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.quality import Finding
 from dialometer.model.scale import Value
 from dialometer.model.session import Answer, Judgment, ScreenVisit, Session, SessionRecord, Source
@@ -65,12 +65,17 @@ def rater_record(running: RunningStudy, session_id: str) -> dict[str, Any]:
         "so_far": so_far(running.study, session, record, {logged.finding.rule for logged in findings}),
         "decisions": list(running.store.exclusions.log(session_id)),
         "answers": record.answers,
-        "chats": running.store.conversations.turns(session_id) if running.study.spec.items.kind == "chat" else [],
+        "chats": running.store.conversations.turns(session_id) if is_live(running.study) else [],
         "judgments": running.store.counts.judgments_by_session(session_id).get(session_id, JudgmentCounts()),
         "focus_lost_n": sum(visit.focus_lost_n for visit in record.visits),
         "focus_lost_s": sum(visit.focus_lost_s for visit in record.visits),
         "device": next((visit.device for visit in reversed(record.visits) if visit.device), ""),
     }
+
+
+def is_live(study: Study) -> bool:
+    """Whether raters talk with systems."""
+    return study.spec.items.kind in ("chat", "arena")
 
 
 def so_far(study: Study, session: Session, record: SessionRecord, known: set[str]) -> list[Finding]:
@@ -386,6 +391,9 @@ def parts_of(item: Item) -> list[tuple[str, Sequence[Turn]]]:
             ranks = ", ".join(f"{system} at rank {rank}" for system, rank in item.ranks.items())
             gold = "gold answer" if item.is_gold else "candidate"
             return [("Context", item.context), (f"{gold}{f' ({ranks})' if ranks else ''}", (item.candidate,))]
+        case ArenaItem():
+            opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
+            return [(f"Two of {', '.join(item.systems)}: {item.scenario}", opening)]
         case ChatItem():
             opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
             return [(f"{item.system}: {item.scenario}" if item.scenario else item.system, opening)]

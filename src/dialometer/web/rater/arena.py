@@ -72,14 +72,16 @@ class ArenaRoom:
             raise FlowError("the response to your last message is still being written", remedy="wait for it")
         state = await self.service.in_thread(lambda: arenas.state(session, item_id))
         known = min(state.n_said[p - 1] for p in places if p in PLACES) if set(places) <= set(PLACES) else 0
-        is_repeated = n_said is not None and n_said == known - 1 and await self._was_said(session, item_id, places, text)
+        is_repeated = (
+            n_said is not None and n_said == known - 1 and await self._was_said(session, item_id, places, text)
+        )
         if not is_repeated:
             if n_said is not None and n_said != known:
                 raise FlowError("this conversation continued elsewhere", remedy="reload the page")
             is_virtual = at_ms is not None and session.source == "simulated"
             at = at_ms if at_ms is not None and is_virtual else self.service.flow.clock()
             await self.service.in_thread(lambda: arenas.hear(session, item_id, text, at, place))
-        return self._replies(session, item_id, at_ms if session.source == "simulated" else None)
+        return await self._replies(session, item_id, at_ms if session.source == "simulated" else None)
 
     async def retry(self, session: Session) -> AsyncIterator[Event]:
         """Asks the systems again whose replies did not come; waits for those that are still being written."""
@@ -89,7 +91,7 @@ class ArenaRoom:
             if task is not None:
                 with suppress(Exception):
                     await asyncio.shield(task)
-        return self._replies(session, item_id, None)
+        return await self._replies(session, item_id, None)
 
     async def _replies(self, session: Session, item_id: str, at_ms: int | None) -> AsyncIterator[Event]:
         """Asks every side that waits, all at once. The tasks go on when nobody listens any more."""
@@ -176,7 +178,11 @@ async def whole(events: AsyncIterator[Event]) -> Event:
         if "place" not in event:
             state = event
         elif "text" not in event:
-            sides[event["place"]] = {"place": str(event["place"]), "reply": event.get("reply"), "error": event.get("error")}
+            sides[event["place"]] = {
+                "place": str(event["place"]),
+                "reply": event.get("reply"),
+                "error": event.get("error"),
+            }
     return {"replies": [sides[place] for place in sorted(sides)], **state}
 
 

@@ -250,7 +250,7 @@ def arrange(
     alternatives = []
     ordered: list[Control] = []
     for option in item.options:
-        label = option_label.replace("{place}", option.place)
+        label = option_label.replace("{place}", option.place).replace("{letter}", chr(64 + int(option.place)))
         own = tuple(replace(control, about=label) for control in by_target.pop(option.place, ()))
         bubbles = []
         for i, bubble in enumerate(_bubbles(option, sides)):

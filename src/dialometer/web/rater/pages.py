@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,7 +20,7 @@ from dialometer.design.protocol import estimate_minutes
 from dialometer.flow.chat import MAX_MESSAGE_LENGTH
 from dialometer.flow.engine import Flow
 from dialometer.flow.language import Language
-from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, fill, number_words
+from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, ItemView, Screen, fill, number_words
 from dialometer.flow.steps import comprehension_rule
 from dialometer.model.dialogue import Turn
 from dialometer.model.session import Session
@@ -72,7 +72,9 @@ _ITEM_TITLES = {
     "dialogue": "item.title_dialogue",
     "candidate": "item.title_candidate",
     "chat": "item.title_chat",
+    "arena": "arena.vote",
 }
+_OPTION_LABELS = {"transcript_pair": "item.option_conversation", "arena": "arena.option"}
 
 
 class Contents:
@@ -125,14 +127,18 @@ class Contents:
     ) -> tuple[str, dict[str, Any]]:
         item = screen.item
         assert item is not None
-        is_pair = item.kind == "transcript_pair"
-        label = self.language.text("item.option_conversation" if is_pair else "item.option_response")
+        label = self.language.text(_OPTION_LABELS.get(item.kind, "item.option_response"))
+        if item.kind == "arena":
+            item = self._sides_named(item, label)
         turns = chat if chat is not None else item.context if item.kind == "chat" else None
         named = None if turns is None else [self._named(turn) for turn in turns]
         arranged = arrange(item, controls, label, named)
         default = "item.title" if arranged.rates_each else "item.title_choose"
         heading = item.title or self.language.text(_ITEM_TITLES.get(item.kind, default))
         common: dict[str, Any] = {"item": item, "arranged": arranged, "heading": heading, "ordered": arranged.ordered}
+        if screen.kind == "chat" and item.kind == "arena":
+            common["heading"] = item.title or self.language.text("arena.title")
+            return "arena.html", {**common, **self._arena(item)}
         if screen.kind == "chat":
             n_said = sum(turn.role == "user" for turn in chat or ())
             common["heading"] = item.title or self.language.text("chat.title")
@@ -146,6 +152,25 @@ class Contents:
         labels = {c.field.name.split(".", 1)[0]: c.field.label for c in controls}
         common["anchors"] = [(labels[name], number_words(value)) for name, value in item.anchor_values.items()]
         return "item.html", common
+
+    def _sides_named(self, item: ItemView, label: str) -> ItemView:
+        """An arena whose systems speak under the names of their places."""
+        options = []
+        for option in item.options:
+            name = label.replace("{letter}", chr(64 + int(option.place)))
+            turns = [self._named(t) if t.role == "user" else replace(t, speaker=name) for t in option.turns]
+            options.append(replace(option, turns=tuple(turns)))
+        return replace(item, options=tuple(options))
+
+    def _arena(self, item: ItemView) -> dict[str, Any]:
+        """How both conversations of an arena stand."""
+        n_said = [sum(turn.role == "user" for turn in option.turns) for option in item.options]
+        waiting = [int(option.place) for option in item.options if option.turns and option.turns[-1].role == "user"]
+        return {
+            "names": {"user": self._named(Turn("", "", "user")).speaker},
+            "arena": {"n_said": n_said, "waiting": waiting, "may_say": min(n_said, default=0) < item.max_turns},
+            "has_own_messages": self.study.spec.arena.messages == "own",
+        }
 
     def _named(self, turn: Turn) -> Turn:
         """Who speaks in a live conversation, in the study's words or else in the language's."""
@@ -297,13 +322,14 @@ class Pages:
         resume_link: str = "",
         action: str = "",
         hidden: Mapping[str, str] | None = None,
+        revealed: Sequence[Sequence[str]] = (),
     ) -> str:
         """One screen of a session, with what was typed in the fields and errors beside them.
 
         ``return_url``, ``code``, ``withdrawal_code`` and ``ending`` (one of :data:`ENDINGS`) belong to the last screen;
         the study's own code is shown where none is given. ``is_not_kept`` says that what was sent last was too late.
         ``resume_link`` goes on in another browser. A page that comes before any session is sent to ``action`` with the
-        ``hidden`` fields of its link.
+        ``hidden`` fields of its link. ``revealed`` names the two systems of each arena, where the study tells them.
         """
         if screen.kind == "done":
             return self.render_message(
@@ -313,6 +339,7 @@ class Pages:
                 code=code,
                 withdrawal_code=withdrawal_code,
                 is_not_kept=is_not_kept,
+                revealed=revealed,
             )
         messages = {name: self.language.explain(message) for name, message in (errors or {}).items()}
         controls = make_controls(screen, typed_answers(screen, typed or {}), messages)
@@ -353,7 +380,7 @@ class Pages:
         if screen.deadline_s is not None:
             scripts.add("countdown.js")
         if screen.kind == "chat":
-            scripts.add("chat.js")
+            scripts.add("arena.js" if screen.item and screen.item.kind == "arena" else "chat.js")
         return sorted(scripts)
 
     # other pages
@@ -413,6 +440,7 @@ class Pages:
         detail: str = "",
         withdrawal_code: str = "",
         is_not_kept: bool = False,
+        revealed: Sequence[Sequence[str]] = (),
     ) -> str:
         """A page that ends a session (one of :data:`ENDINGS`) or says why nothing can be shown (:data:`MESSAGES`)."""
         family = "message" if kind in MESSAGES else "done"
@@ -435,6 +463,7 @@ class Pages:
             kind=kind,
             may_close=is_out or kind in ("completed", "declined"),
             is_not_kept=is_not_kept,
+            revealed=revealed,
             text=self.language.text(f"{family}.{kind}.text"),
             detail=detail,
             debriefing=debriefing,
@@ -455,6 +484,7 @@ class Pages:
                 kind="locked",
                 may_close=False,
                 is_not_kept=False,
+                revealed=(),
                 text=self.language.text("wizard.locked.text"),
                 detail="",
                 debriefing=None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -134,11 +134,13 @@ class RaterPages:
         screen = service.flow.screen(session, step)
         return_url = code = withdrawal = end = ""
         chat = None
+        revealed: Sequence[tuple[str, ...]] = ()
         if screen.kind == "done":
             return_url, code = way_back(service.study, session, service.store.sessions.person(session.id))
             if session.state in MAY_WITHDRAW:
                 withdrawal = service.store.withdrawals.code(session.id, cookie(request, SESSION_COOKIE))
             end = ending_of(service.flow, session)
+            revealed = service.arenas.revealed(session)
         elif screen.item is not None and screen.item.kind == "chat":
             chat = service.chats.history(session, screen.item.id)
             if screen.kind == "chat":
@@ -164,6 +166,7 @@ class RaterPages:
             ending=end,
             is_not_kept=bool(cookie(request, NOT_KEPT_COOKIE)),
             resume_link=resume_link(service, request, cookie(request, SESSION_COOKIE)),
+            revealed=revealed,
         )
         response = HTMLResponse(page, status)
         if cookie(request, NOT_KEPT_COOKIE):

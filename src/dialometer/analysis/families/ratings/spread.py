@@ -23,7 +23,7 @@ from dialometer.analysis.families.ratings.drift import drifting_raters
 from dialometer.analysis.families.ratings.factor_effects import effect_heading, null_of, shown, unit_name
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.item import ChatItem, DialogueItem, PairItem, ResponsesItem
+from dialometer.model.item import ArenaItem, ChatItem, DialogueItem, PairItem, ResponsesItem
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.model.study import Study
 from dialometer.report.charts import LinePoint, Share, lines, stacked_shares, strip
@@ -194,7 +194,7 @@ def _text(study: Study, item_id: str, system: str) -> str:
             text = side.turns[-1].text if side.turns else ""
         case DialogueItem():
             text = item.turns[-1].text if item.turns else ""
-        case ChatItem():
+        case ChatItem() | ArenaItem():
             text = item.scenario
         case _:
             text = ""

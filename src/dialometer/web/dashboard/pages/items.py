@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from dialometer.model.item import ChatItem
+from dialometer.model.item import ArenaItem, ChatItem
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.numbers import StudyNumbers
 from dialometer.web.dashboard.pages.studies import numbers_of
@@ -63,6 +63,6 @@ def show_item(dashboard: Dashboard, request: PageRequest) -> Response:
     record = dashboard.cached(
         running, ("item", item.id, numbers.group), lambda: item_record(running, item, numbers.sources)
     )
-    chats = running.store.conversations.n_turns_on(item.id) if isinstance(item, ChatItem) else {}
+    chats = running.store.conversations.n_turns_on(item.id) if isinstance(item, ChatItem | ArenaItem) else {}
     content = {"item": item, "record": record, "chats": chats, "tab": "items"}
     return dashboard.show_table("item.html", request, record.grid, **content)

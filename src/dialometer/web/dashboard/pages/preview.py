@@ -135,6 +135,12 @@ def draft(_dashboard: Dashboard, _request: PageRequest) -> Response:
     return Response(status_code=204)
 
 
+@page(f"{INSIDE}/s/arena", role="viewer", method="POST")
+def arena(_dashboard: Dashboard, _request: PageRequest) -> Response:
+    """No agent is asked in a preview."""
+    return chat(_dashboard, _request)
+
+
 @page(f"{INSIDE}/s/chat", role="viewer", method="POST")
 def chat(_dashboard: Dashboard, _request: PageRequest) -> Response:
     """No agent is asked in a preview."""
