@@ -9,7 +9,7 @@ import yaml
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template, template_names
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
-from dialometer.model.item import ChatItem
+from dialometer.model.item import ArenaItem, ChatItem
 
 
 def names_in(screen):
@@ -289,13 +289,18 @@ def right_answers(person):
 def chat(person):
     from dialometer.agents import Reply
     from dialometer.agents.wizard import Wizard
+    from dialometer.flow.arena import Arenas
     from dialometer.flow.chat import Chats
 
     chats = Chats(person.flow.study, person.flow.store)
     item = person.flow.study.items_by_id[person.screen.item.id]
-    assert isinstance(item, ChatItem)
     with pytest.raises(AnswersRejected, match="at least"):
         person.submit()
+    if isinstance(item, ArenaItem):
+        for i in range(item.min_turns):
+            Arenas(person.flow, chats).exchange(person.session, item.id, f"And number {i}?", person.clock.ms)
+        return
+    assert isinstance(item, ChatItem)
     agent = chats.agent(item.system)
     for i in range(item.min_turns):
         text = f"Tell me about film number {i}"

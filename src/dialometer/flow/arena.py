@@ -7,11 +7,9 @@ it can be asked again, and the rater may also write on without its reply.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from dialometer.agents import Reply
 from dialometer.errors import FlowError
 from dialometer.flow.chat import Chats, checked_message, shown_reply
 from dialometer.flow.engine import Flow
@@ -130,21 +128,31 @@ class Arenas:
             for p in places
         )
 
-    def answer(self, session: Session, item_id: str, place: int, at_ms: int | None = None) -> Iterator[str]:
-        """The reply of the system at a place, piece by piece; it is stored when the last piece has come.
-
-        What is shown at the end is what is stored: pieces that the stored reply leaves out (it was too long) are dropped.
-        """
+    def answer(
+        self,
+        session: Session,
+        item_id: str,
+        place: int,
+        at_ms: int | None = None,
+        on_text: Callable[[str], None] | None = None,
+        *,
+        is_paced: bool = False,
+    ) -> str:
+        """The reply of the system at a place, as it was stored. ``on_text`` and ``is_paced`` as in :meth:`Chats.answer`."""
         side = self._sides(session, item_id)[place - 1]
         if not side or side[-1].role != "user":
             raise FlowError("there is nothing to answer", remedy="write a message first")
         system = self.systems(session, item_id)[place - 1]
         history = self.conversations(session, item_id)[place - 1]
-        began = time.monotonic()
-        reply = self.chats.agent(system).reply(history, seed=session.ordinal)
-        details = {"latency_s": round(time.monotonic() - began, 3), **reply.details}
-        self._tell(session, item_id, place, Reply(reply.text, details), side, at_ms)
-        yield reply.text
+        # Each side has an id of its own, so that a system with memory does not mix up the two conversations.
+        conversation = f"{item_id}\n{place}"
+        reply = self.chats.ask(system, history, session, conversation, on_text, is_paced=is_paced)
+        text = shown_reply(reply)
+        meta = {"place": place, "system": system, "seed": session.ordinal, **dict(reply.details)}
+        at = self.flow.clock() if at_ms is None else at_ms
+        turn = ChatTurn(session.id, item_id, side[-1].n + 1, "agent", text, at, meta)
+        self.store.conversations.add_turns([turn])
+        return text
 
     def exchange(self, session: Session, item_id: str, text: str, at_ms: int) -> None:
         """One message to both systems and their replies, for raters inside this process."""
@@ -155,8 +163,7 @@ class Arenas:
     def catch_up(self, session: Session, item_id: str, at_ms: int) -> None:
         """Asks every system whose reply is missing."""
         for place in self.state(session, item_id).waiting:
-            for _ in self.answer(session, item_id, place, at_ms):
-                pass
+            self.answer(session, item_id, place, at_ms)
 
     def said(self, session: Session, item_id: str) -> tuple[str, ...]:
         """Who spoke so far on the side where less was said; it ends with the rater where any reply is missing."""
@@ -164,22 +171,6 @@ class Arenas:
         shorter = min(sides, key=lambda roles: roles.count("user"))
         is_waiting = bool(self.state(session, item_id).waiting)
         return (*shorter, "user") if is_waiting and shorter[-1:] != ("user",) else shorter
-
-    def _tell(
-        self,
-        session: Session,
-        item_id: str,
-        place: int,
-        reply: Reply,
-        side: Sequence[ChatTurn],
-        at_ms: int | None,
-    ) -> None:
-        text, cut = shown_reply(reply)
-        system = self.systems(session, item_id)[place - 1]
-        meta = {"place": place, "system": system, "seed": session.ordinal, **dict(reply.details), **cut}
-        at = self.flow.clock() if at_ms is None else at_ms
-        number = side[-1].n + 1
-        self.store.conversations.add_turns([ChatTurn(session.id, item_id, number, "agent", text, at, meta)])
 
     def _sides(self, session: Session, item_id: str) -> tuple[list[ChatTurn], ...]:
         turns = self.store.conversations.turns(session.id, item_id)

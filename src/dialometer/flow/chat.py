@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dialometer.agents import Agent, Reply
 from dialometer.agents.access import AgentAccess
+from dialometer.agents.calling import MAX_REPLY_LENGTH
 from dialometer.agents.interface import timed
 from dialometer.errors import AgentError, FlowError, UnknownName
 from dialometer.flow.agents import build_agent
@@ -25,8 +26,7 @@ MIN_NAME_LENGTH = 3
 """Shorter names of systems are too often words."""
 MAX_FAILED_TRIES = 5
 """So many failures of an agent are kept with the response that came at last."""
-MAX_REPLY_LENGTH = 20_000
-"""Characters of a response that are kept and shown; an agent that does not stop by itself is cut here."""
+ENDLESS = f"the response has more than {MAX_REPLY_LENGTH:,} characters"
 
 
 def checked_message(text: str) -> str:
@@ -43,15 +43,17 @@ def checked_message(text: str) -> str:
     return message
 
 
-def shown_reply(reply: Reply) -> tuple[str, dict[str, int]]:
-    """A response as it is stored and shown, and how long it was where it had to be cut; raises :class:`AgentError`."""
+def shown_reply(reply: Reply) -> str:
+    """A response as it is stored and shown; raises :class:`AgentError` for what cannot be shown."""
+    if len(reply.text) > MAX_REPLY_LENGTH:
+        raise AgentError(ENDLESS, remedy="limit the length of its responses")
     try:
-        text = clean_text(reply.text[:MAX_REPLY_LENGTH])
+        text = clean_text(reply.text)
     except ValueError as error:
         raise AgentError(f"the response cannot be shown: {error}", remedy="fix the agent") from error
     if not text:
         raise AgentError("the response is empty", remedy="fix the agent")
-    return text, {"cut_from": len(reply.text)} if len(reply.text) > MAX_REPLY_LENGTH else {}
+    return text
 
 
 class Chats:
@@ -128,31 +130,43 @@ class Chats:
         turns = self.store.conversations.turns(session.id, item_id)
         if not turns or turns[-1].role != "user":
             raise FlowError("there is nothing to answer", remedy="write a message first")
-        key = session.id, item_id
-        system = self._item(item_id).system
+        system, history = self._item(item_id).system, self.history(session, item_id)
+        reply = self.ask(system, history, session, item_id, on_text, is_paced=is_paced)
+        return self.tell(session, item_id, turns[-1].n + 1, reply, self.clock() if at_ms is None else at_ms)
+
+    def ask(
+        self,
+        system: str,
+        history: Sequence[Turn],
+        session: Session,
+        conversation: str,
+        on_text: Callable[[str], None] | None = None,
+        *,
+        is_paced: bool = False,
+    ) -> Reply:
+        """What a system says next in a conversation of a session, with the failed tries before it. Nothing is stored yet."""
+        key = session.id, conversation
         model = str(getattr(self.agent(system), "model", ""))
         self.spending.check()
         pieces: list[str] = []
         try:
-            reply = self._asked(session, item_id, pieces, on_text)
+            reply = self._asked(system, history, session, conversation, pieces, on_text)
         except AgentError as error:
             error.where = f"system '{system}'" + (f", {error.where}" if error.where else "")
             tries = self._failed.setdefault(key, [])
             text = "".join(pieces)
-            cost = self.spending.of_failure(model, turns, text)
+            cost = self.spending.of_failure(model, history, text)
             tries.append({"reason": error.message, "text": text, **cost})
             del tries[:-MAX_FAILED_TRIES]
             raise
         failed = self._failed.pop(key, None)
         if failed:
             reply = Reply(reply.text, {**reply.details, "failed_tries": failed})
-        reply = Reply(reply.text, {**reply.details, **self.spending.of_reply(model, turns, reply)})
+        reply = Reply(reply.text, {**reply.details, **self.spending.of_reply(model, history, reply)})
         named = self._named_in(reply.text)
         if named:
             reply = Reply(reply.text, {**reply.details, "names_systems": named})
-        if is_paced:
-            reply = Reply(reply.text, {**reply.details, "pace": self._pace(reply)})
-        return self.tell(session, item_id, turns[-1].n + 1, reply, self.clock() if at_ms is None else at_ms)
+        return Reply(reply.text, {**reply.details, "pace": self._pace(reply)}) if is_paced else reply
 
     def _named_in(self, text: str) -> list[str]:
         """Systems whose names, labels or models a response gives away; recorded, since raters should not know them."""
@@ -165,26 +179,36 @@ class Chats:
         is_late = first_s > (live.first_word_s or 0.0) or whole_s > live.duration_s(len(reply.text))
         return {**live.model_dump(include={"first_word_s", "characters_per_s"}), "is_late": is_late}
 
-    def _asked(self, session: Session, item_id: str, pieces: list[str], on_text: Callable[[str], None] | None) -> Reply:
-        agent = self.agent(self._item(item_id).system).in_conversation(conversation_id(session.id, item_id))
-        history = self.history(session, item_id)
+    def _asked(
+        self,
+        system: str,
+        history: Sequence[Turn],
+        session: Session,
+        conversation: str,
+        pieces: list[str],
+        on_text: Callable[[str], None] | None,
+    ) -> Reply:
+        agent = self.agent(system).in_conversation(conversation_id(session.id, conversation))
         if on_text is None:
             began = time.monotonic()
             reply = agent.reply(history, seed=session.ordinal)
             return Reply(reply.text, timed(reply.details, time.monotonic() - began))
+        n_characters = 0
         for delta in agent.stream(history, seed=session.ordinal):
             if delta.reply is not None:
                 return delta.reply
             pieces.append(delta.text)
+            n_characters += len(delta.text)
+            if n_characters > MAX_REPLY_LENGTH:
+                raise AgentError(ENDLESS, remedy="limit the length of its responses")
             on_text(delta.text)
         raise AgentError("the agent's stream ended without a reply", remedy="fix the agent")
 
     def tell(self, session: Session, item_id: str, n: int, reply: Reply, at_ms: int) -> Reply:
         """Stores turn ``n``, the reply of whoever answers, before the rater sees it; gives it back as it was stored."""
-        text, cut = shown_reply(reply)
-        details = {**dict(reply.details), **cut}
-        self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "agent", text, at_ms, details))
-        return Reply(text, details)
+        text = shown_reply(reply)
+        self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "agent", text, at_ms, dict(reply.details)))
+        return Reply(text, reply.details)
 
     def _item(self, item_id: str) -> ChatItem:
         item = self.study.items_by_id.get(item_id)

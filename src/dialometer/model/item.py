@@ -170,6 +170,7 @@ class ArenaItem:
     block: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
+    system_prompt: str = ""
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:

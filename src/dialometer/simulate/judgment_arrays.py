@@ -132,7 +132,7 @@ def _criterion_columns(
         shown = study.presentation(condition, block)
         scale = study.scale_for(criterion, shown)
         item = given[who]  # raters × items
-        names, qualities = _shown(truth, items, item, criterion.name, rng)
+        names, qualities = _compared(truth, items, item, criterion.name, who)
         n_systems = names.shape[2]
         calm = habits.text_anchor_calm if shown.anchor in ("text", "both") else 0.0
         perceived = qualities + rng.normal(0, habits.noise_sd * (1 - calm), (*item.shape, n_systems))
@@ -168,21 +168,25 @@ def _criterion_columns(
     return parts
 
 
-def _shown(
-    truth: Truth, items: Sequence[Item], item: NDArray[np.int64], criterion: str, rng: np.random.Generator
+def _compared(
+    truth: Truth, items: Sequence[Item], given: NDArray[np.int64], criterion: str, who: NDArray[np.int64]
 ) -> tuple[NDArray[Any], Floats]:
-    """Which systems each rater sees on each item, and how good they are there; raters × items × systems.
+    """The systems of each rater's items, and how good they are there; raters × items × systems.
 
-    In an arena every pair is drawn alike; that uncertain pairs come more often is not simulated here.
+    In an arena all pairs come equally often; that uncertain pairs may come more often is not simulated here.
     """
     if isinstance(items[0], ArenaItem):
         pairs = [entry.pairs for entry in items if isinstance(entry, ArenaItem)]
-        drawn = [[pairs[i][int(rng.integers(len(pairs[i])))] for i in row] for row in item.tolist()]
-        names = np.array(drawn, dtype=object).reshape(*item.shape, 2)
+        turn = given + who[:, None]
+        drawn = [
+            [pairs[i][k % len(pairs[i])] for i, k in zip(row, ks, strict=True)]
+            for row, ks in zip(given.tolist(), turn.tolist(), strict=True)
+        ]
+        names = np.array(drawn, dtype=object).reshape(*given.shape, 2)
         means = truth.systems.get(criterion, {})
         return names, np.vectorize(lambda name: means.get(name, 0.0), otypes=[np.float64])(names)
     qualities = np.array([[_quality(truth, entry, criterion, s) for s in _systems(entry)] for entry in items])
-    return np.array([_systems(entry) for entry in items], dtype=object)[item], qualities[item]
+    return np.array([_systems(entry) for entry in items], dtype=object)[given], qualities[given]
 
 
 def _tastes(crew: _Crew, who: NDArray[np.int64], names: NDArray[Any]) -> Floats:
@@ -197,7 +201,7 @@ def _shown(
     study: Study, items: Sequence[Item], given: NDArray[np.int64], shift: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Which systems each rater sees on each item, raters × items × systems, and how many."""
-    n = len(_systems(items[0]))
+    n = 2 if isinstance(items[0], ArenaItem) else len(_systems(items[0]))
     if study.spec.design.systems_per_item is None:
         return np.ones((*given.shape, n), dtype=np.bool_), np.full(given.shape, n)
     n_shown = np.array([study.n_systems_shown(item) for item in items])[given]

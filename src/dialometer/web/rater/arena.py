@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
@@ -19,16 +21,17 @@ from starlette.routing import Route
 
 from dialometer.errors import AgentError, FlowError, StorageError
 from dialometer.flow.arena import ArenaState
+from dialometer.model.live import Live
 from dialometer.model.session import Session
 from dialometer.storage.conversations import PLACES
 from dialometer.web.rater.chat import N_AGENTS
+from dialometer.web.rater.live_text import HEADERS, NDJSON, PAUSE_S
 from dialometer.web.rater.service import Service
 from dialometer.web.server.logs import log
 from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
 from dialometer.web.server.security import SESSION_COOKIE, check_csrf, cookie
 
 NO_REPLY = "The response did not come."
-LINES = "application/x-ndjson"
 Event = dict[str, Any]
 
 
@@ -103,13 +106,9 @@ class ArenaRoom:
         tasks = [self._ask(session, item_id, place, at_ms, tell) for place in state.waiting]
 
         async def collected() -> AsyncIterator[Event]:
-            n_left = len(tasks)
-            while n_left:
-                event = await events.get()
-                if event is None:
-                    n_left -= 1
-                else:
-                    yield event
+            pace = self.service.study.spec.live if session.source == "person" else Live()
+            async for event in paced(events, len(tasks), pace):
+                yield event
             now = await self.service.in_thread(lambda: arenas.state(session, item_id))
             yield state_json(now)
 
@@ -140,10 +139,14 @@ class ArenaRoom:
     def _answer(
         self, session: Session, item_id: str, place: int, at_ms: int | None, tell: Callable[[Event], object]
     ) -> None:
-        arenas, metrics = self.service.arenas, self.service.metrics
+        arenas, metrics, pace = self.service.arenas, self.service.metrics, self.service.study.spec.live
+        is_paced = pace.is_levelled and session.source == "person"
+
+        def on_text(text: str) -> None:
+            tell({"place": place, "text": text})
+
         try:
-            for piece in arenas.answer(session, item_id, place, at_ms):
-                tell({"place": place, "text": piece})
+            arenas.answer(session, item_id, place, at_ms, on_text if pace.streaming else None, is_paced=is_paced)
         except AgentError as error:
             metrics.add("dialometer_replies_total", label="by", value="failed")
             system = arenas.systems(session, item_id)[place - 1]
@@ -168,6 +171,47 @@ class ArenaRoom:
         if screen.kind != "chat" or screen.item is None or screen.item.kind != "arena":
             raise FlowError("there is no conversation at this point", remedy="reload the page")
         return screen.item.id
+
+
+@dataclass
+class _Writing:
+    """One side's reply on its way to the page: what came, how much of it was shown, and how it ended."""
+
+    text: str = ""
+    n_shown: int = 0
+    end: Event | None = None
+
+
+async def paced(events: asyncio.Queue[Event | None], n_sides: int, pace: Live) -> AsyncIterator[Event]:
+    """Replies of several sides as they may be shown: pieces that come close together as one, at the study's pace, which is the
+    same for both, so that speed does not give a system away. A failure is shown at once."""
+    began, n_running = time.monotonic(), n_sides
+    sides: dict[int, _Writing] = {}
+    while n_running or any(side.end is not None for side in sides.values()):
+        is_waiting = any(side.end is not None or side.n_shown < len(side.text) for side in sides.values())
+        try:
+            event = await asyncio.wait_for(events.get(), PAUSE_S if is_waiting else None)
+        except TimeoutError:
+            event = {}
+        if event is None:
+            n_running -= 1
+        elif event:
+            side = sides.setdefault(event["place"], _Writing())
+            side.text += event.get("text", "")
+            side.end = event if "text" not in event else None
+        if not events.empty():
+            continue
+        due = pace.n_due(time.monotonic() - began)
+        for place, side in sides.items():
+            has_failed = side.end is not None and "error" in side.end
+            until = int(min(len(side.text), due))
+            if until > side.n_shown and not has_failed:
+                yield {"place": place, "text": side.text[side.n_shown : until]}
+                side.n_shown = until
+            length = len(side.text or (side.end or {}).get("reply", ""))
+            if side.end is not None and (has_failed or length <= due):
+                yield side.end
+                side.end = None
 
 
 async def whole(events: AsyncIterator[Event]) -> Event:
@@ -247,4 +291,4 @@ def _lines(events: AsyncIterator[Event]) -> Response:
         async for event in events:
             yield json.dumps(event, ensure_ascii=False).encode() + b"\n"
 
-    return StreamingResponse(written(), media_type=LINES, headers={"x-accel-buffering": "no"})
+    return StreamingResponse(written(), media_type=NDJSON, headers=HEADERS)
