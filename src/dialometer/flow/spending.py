@@ -10,8 +10,8 @@ from typing import Any
 
 from dialometer.agents.interface import Reply
 from dialometer.errors import AgentError
+from dialometer.model.dialogue import Turn
 from dialometer.model.live import Live
-from dialometer.storage.conversations import ChatTurn
 from dialometer.storage.store import Store
 
 LOOK_AGAIN_S = 30.0
@@ -55,15 +55,15 @@ class Spending:
                 self._own, self._looked_at = 0.0, time.monotonic()
             return self._stored + self._own
 
-    def of_reply(self, model: str, turns: Sequence[ChatTurn], reply: Reply) -> dict[str, Any]:
+    def of_reply(self, model: str, turns: Sequence[Turn], reply: Reply) -> dict[str, Any]:
         """What a reply has cost, for its record; nothing where the model has no price."""
         return self._cost(model, reply.details.get("usage") or {}, turns, reply.text)
 
-    def of_failure(self, model: str, turns: Sequence[ChatTurn], text: str) -> dict[str, Any]:
+    def of_failure(self, model: str, turns: Sequence[Turn], text: str) -> dict[str, Any]:
         """What a reply that broke off has cost, as far as it came."""
         return self._cost(model, {}, turns, text) if text else {}
 
-    def _cost(self, model: str, usage: Mapping[str, Any], turns: Sequence[ChatTurn], text: str) -> dict[str, Any]:
+    def _cost(self, model: str, usage: Mapping[str, Any], turns: Sequence[Turn], text: str) -> dict[str, Any]:
         price = self.live.prices.get(model)
         if price is None:
             return {}
