@@ -13,7 +13,10 @@ def arena_study(make_study):
     """One situation; with an address, the first system is behind it, and the other follows a script."""
 
     def make(url="", n_items=1, **changes):
-        systems = [{"name": "larch", "agent": _scripted("From the larch.")}, {"name": "rowan", "agent": _scripted("Rowan.")}]
+        systems = [
+            {"name": "larch", "agent": _scripted("From the larch.")},
+            {"name": "rowan", "agent": _scripted("Rowan.")},
+        ]
         if url:
             options = {"url": url, "timeout_s": 2, "n_retries": 0}
             systems[0]["agent"] = {"type": "http", "options": options}
