@@ -250,10 +250,16 @@ def _before(prompt: Any) -> list[Any]:
 
 
 def _unless_repeated(before: list[Any], given: list[Any]) -> list[Any]:
-    """The prompt where the conversation does not begin with it, or with what a user says, already."""
-    first: dict[str, Any] = next((message for message in given if is_message(message)), {})
-    role = str(first.get("role", first.get("from"))).casefold()
-    return [] if role in USERS or role in PROMPTS else before
+    """The prompt where the conversation does not begin with it already."""
+    said = [_said(message) for message in given if is_message(message)]
+    asked = [_said(message) for message in before if is_message(message)]
+    return [] if asked and asked[-1] in said[: len(asked) + 1] else before
+
+
+def _said(message: dict[str, Any]) -> tuple[str, Any]:
+    role = str(message.get("role", message.get("from"))).casefold()
+    content = message.get("content", message.get("value"))
+    return ("user" if role in USERS else role), content.strip() if isinstance(content, str) else content
 
 
 def _exchanges(prompts: Sequence[Any], responses: Sequence[Any]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_
 if TYPE_CHECKING:
     from dialometer.exchange.export import Export, Report
     from dialometer.model.study import Study
+    from dialometer.storage.store import Store
 
 
 OUT_FOLDER = "export"
@@ -40,6 +41,13 @@ class AnnotationTool(StrEnum):
 
     potato = "potato"
     label_studio = "label_studio"
+
+
+class TrainingFile(StrEnum):
+    """Files to train models on."""
+
+    preferences = "preferences"
+    messages = "messages"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -69,6 +77,17 @@ def add_to(app: typer.Typer) -> None:
             AnnotationTool | None,
             typer.Option("--form", help="Instead of data, write the study as a form of another annotation tool."),
         ] = None,
+        training: Annotated[
+            TrainingFile | None,
+            typer.Option(
+                "--training",
+                help="Instead of tables, one JSONL file to train on: pairs of chosen and rejected responses, or dialogues as "
+                "messages with their judgments.",
+            ),
+        ] = None,
+        criterion: Annotated[
+            str, typer.Option("--criterion", help="The criterion of the preference pairs, where there are several.")
+        ] = "",
         force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds other files.")] = False,
         database: Database = "",
         as_json: AsJson = False,
@@ -82,6 +101,11 @@ def add_to(app: typer.Typer) -> None:
         study = open_study(folder)
         if form is not None:
             _write_form(study, form, out or folder / form.value, force=force, as_json=as_json)
+            return
+        if training is not None:
+            target = out or folder / f"{training.value}.jsonl"
+            with open_store(folder, database, create=False) as store:
+                _write_training(study, store, training, target, criterion, force=force, as_json=as_json)
             return
         with open_store(folder, database, create=False) as store:
             written = export_study(
@@ -129,6 +153,35 @@ def _write_form(study: Study, tool: AnnotationTool, target: Path, *, force: bool
         f"Afterwards: [bold]dialometer import {escape(str(study.folder))} ANSWERS --format {tool.value}[/]",
         soft_wrap=True,
     )
+
+
+def _write_training(
+    study: Study, store: Store, what: TrainingFile, target: Path, criterion: str, *, force: bool, as_json: bool
+) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+    from dialometer.errors import DialometerError
+    from dialometer.exchange.dialogue_pairs import counted
+    from dialometer.exchange.training_files import message_lines, preference_lines
+    from dialometer.readers.chat_writing import write_lines
+    from dialometer.storage.table import long_table
+
+    if target.is_dir() or (target.exists() and not force):
+        raise DialometerError(
+            "it is there already", where=str(target), remedy="name another --out FILE, or use --force"
+        )
+    table = counted(long_table(store.records.judgment_batches(), study))
+    is_pairs = what is TrainingFile.preferences
+    made = preference_lines(study, table, criterion) if is_pairs else message_lines(study, table)
+    n = write_lines(target, made.lines)
+    if as_json:
+        typer.echo(json.dumps({"file": str(target), "lines": n, "left_out": dict(made.left_out)}, indent=2))
+        return
+    noun = "preference pairs" if is_pairs else "dialogues with judgments"
+    results.print(f"Wrote [bold]{escape(str(target))}[/]: {n:,} {noun}", soft_wrap=True)
+    for words, count in made.left_out.items():
+        results.print(f"[yellow]left out:[/] {count:,} {escape(words)}", soft_wrap=True)
 
 
 def _reporter() -> Report:

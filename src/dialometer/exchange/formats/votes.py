@@ -198,6 +198,8 @@ class _VoteTable:
         item = self._item(cells, a, b, line, number)
         criterion = cell.needed(cells, "criterion", line) if self.columns.has("criterion") else CRITERION
         vote = self._vote(cells, a, b, line)
+        if not item:
+            cell.needed(cells, "item", line)
         if not item or not criterion or not vote:
             return
         if self.is_arena and (rater, item, criterion) in self._voted:
@@ -242,7 +244,7 @@ class _VoteTable:
     def _item(self, cells: Cells, a: str, b: str, line: int, number: int) -> str:
         if not self.columns.has("item"):
             return f"{self.intake.source.stem}-{number:04d}"
-        item = self.cell.needed(cells, "item", line)
+        item = self.cell.text(cells, "item", line)
         if item and self.repeated.has_many_turns:
             item = f"{item} turn {self.columns.text(cells, 'turn')}"
         return f"{item} ({' or '.join(sorted((a, b)))})" if item and self.repeated.has_many_pairs else item
