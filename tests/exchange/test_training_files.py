@@ -108,7 +108,9 @@ def test_ratings_become_pairs_by_their_means(tmp_path):
     table = tmp_path / "ratings.csv"
     rows = ["r1,d1,x,5,hello,Hi", "r2,d1,x,4,hello,Hi", "r1,d1,y,2,hello,Ho", "r2,d1,y,3,hello,Ho", "r1,d2,x,3,bye,A"]
     rows += ["r1,d2,y,3,bye,B"]
-    table.write_text("rater,item,system,score,context,response,criterion\n" + "\n".join(f"{row},fun" for row in rows) + "\n")
+    table.write_text(
+        "rater,item,system,score,context,response,criterion\n" + "\n".join(f"{row},fun" for row in rows) + "\n"
+    )
     import_files(tmp_path / "study", [table], tmp_path / "study" / "study.db", at_ms=1, format="long")
     said = export(tmp_path / "study", "--training", "preferences")
     (line,) = lines_of(tmp_path / "study" / "preferences.jsonl")
