@@ -81,7 +81,7 @@ def _add_votes(votes: dict[tuple[str, str], Counter[str]], form: str, answer: An
     elif form == "order" and isinstance(answer, list):
         won = list(combinations(answer, 2))
     elif form == "ends" and isinstance(answer, dict):
-        best, worst = answer.get("best"), answer.get("worst")
+        best, worst = str(answer.get("best")), str(answer.get("worst"))
         won = [(best, other) for other in shown if other != best]
         won += [(other, worst) for other in shown if other not in (best, worst)]
     else:
