@@ -154,7 +154,7 @@ class Rater:
                 radio.locator("xpath=ancestor-or-self::label").click()
         # Every look at a control is a message to the browser, and there are many radio buttons.
         for control in self.page.query_selector_all(
-            "#answers input:not([type=hidden], [type=radio]), #answers textarea, #answers select"
+            "#answers input:not([type=hidden], [type=radio], [data-own]), #answers textarea, #answers select"
         ):
             self._fill(control)
         for field_ in self.page.query_selector_all("[data-ranking]:not(.is-set)"):

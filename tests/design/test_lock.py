@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dialometer.design.load import load_study
-from dialometer.design.lock import LOCK_FILE, fingerprint, freeze, part_hashes, read_lock, verify
+from dialometer.design.lock import LATER, LOCK_FILE, fingerprint, freeze, part_hashes, read_lock, verify
 from dialometer.design.templates import copy_template
 from dialometer.errors import LockError
 
@@ -94,7 +94,7 @@ def test_settings_that_came_later_do_not_change_older_locks(tmp_path):
     edit(tmp_path / "s" / "study.yaml", "design:\n", "presentation: {task: ''}\n\ndesign:\n")
     assert part_hashes(load_study(tmp_path / "s")) == plain
     declared = json.loads(study.spec.model_dump_json())
-    for key in ("anchor_values", "task"):
+    for key in LATER["presentation"]:
         del declared["presentation"][key]
         for factor in declared["design"]["factors"]:
             for level in factor["levels"]:

@@ -10,11 +10,12 @@ from typing import Literal
 
 from dialometer.design.positions import Path, Positioned
 from dialometer.errors import AnswerError, Problem
-from dialometer.model.item import PairItem, ResponsesItem
+from dialometer.model.item import Item, PairItem, ResponsesItem
 from dialometer.model.quality import CheckQuestion
 from dialometer.model.scale import Scale
 from dialometer.model.study import Change, Comparison, Question, Study
 from dialometer.quality.gold import Gold, is_gold
+from dialometer.readers.study_media import faulty_images
 from dialometer.recruit.platforms import PLATFORMS, platform_of
 from dialometer.recruit.qualifying import qualification_problems
 from dialometer.registry import did_you_mean
@@ -350,7 +351,7 @@ def _factors_change_something(c: _Checker) -> None:
             c.add(
                 ("design", "factors", i),
                 f"no level of the factor '{factor.name}' changes what raters see",
-                "give the levels a 'set:' (anchor, anchor_values, task, layout, scales, deadline_s, instructions, variables)",
+                "give the levels a 'set:' (anchor, task, layout, scales, deadline_s, text, tools …)",
             )
 
 
@@ -569,6 +570,32 @@ def uncertain_criterion(study: Study) -> str | None:
     return next(iter([*wanted, *asked]), None)
 
 
+def _texts_can_be_shown(c: _Checker) -> None:
+    """Images that Markdown names, and what does not go together with it."""
+    for item, message, remedy in faulty_images(c.study):
+        c.add_item(item.line, f"an image of its Markdown: {message}", remedy, severity="warning")
+    if any(shown.text == "markdown" and shown.highlight_differences for shown in c.study.presentations):
+        c.add(
+            ("presentation", "text"),
+            "turns with marked differences are shown as they were written, not as Markdown",
+            "use 'text: plain' where differences are marked",
+            "warning",
+        )
+    if not any(item.system_prompt or _own_prompts(item) for item in c.study.items) and any(
+        shown.system_prompt == "shown" for shown in c.study.presentations
+    ):
+        c.add(
+            ("presentation", "system_prompt"), "no item has a system prompt", "add 'system_prompt' to items", "warning"
+        )
+
+
+def _own_prompts(item: Item) -> bool:
+    """Whether a side or a response has a system prompt of its own."""
+    if isinstance(item, PairItem):
+        return bool(item.a.system_prompt or item.b.system_prompt)
+    return isinstance(item, ResponsesItem) and bool(item.system_prompts)
+
+
 def _pairs_of_dialogues_name_them(c: _Checker) -> None:
     if c.spec.items.pairs != "dialogues":
         return
@@ -633,5 +660,6 @@ _CHECKS: tuple[Callable[[_Checker], None], ...] = (
     _arena_can_be_held,
     _pairs_of_dialogues_name_them,
     _pairs_carry_general_claims,
+    _texts_can_be_shown,
     _platform_can_be_used,
 )

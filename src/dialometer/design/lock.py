@@ -17,6 +17,7 @@ from typing import Any
 from dialometer.errors import LockError
 from dialometer.folder_files import MAX_ITEMS_BYTES, FileRefused, read_text_inside
 from dialometer.model.study import Study
+from dialometer.readers.study_media import media_files
 
 LOCK_FILE = "study.lock.json"
 MAX_LOCK_BYTES = MAX_ITEMS_BYTES
@@ -28,7 +29,7 @@ LATER: dict[str, tuple[str, ...]] = {
     "licence": (),
     "live": (),
     "privacy": (),
-    "presentation": ("anchor_values", "task"),
+    "presentation": ("anchor_values", "task", "text", "fold_words", "system_prompt", "tools", "word_count"),
     "recruitment": (
         "description",
         "screen_out_pay_cents",
@@ -43,6 +44,8 @@ LATER: dict[str, tuple[str, ...]] = {
 
 Where a study leaves them out they do not count, so that it is still the study that was frozen.
 """
+LATER_FIELDS = frozenset({"recording", "tool_calls", "media", "system_prompt", "system_prompts"})
+"""The same for the fields of items and their turns."""
 
 
 def _digest(value: Any) -> str:
@@ -54,23 +57,34 @@ def part_hashes(study: Study) -> dict[str, str]:
     """A hash for each part of the study: every key of study.yaml, every item, every text."""
     parts = {f"study.yaml: {key}": _digest(value) for key, value in _declared(study).items()}
     for item in study.items:
-        content = asdict(item)
+        content: dict[str, Any] = _without_later(asdict(item))
         content.pop("line")
-        if content.get("recording", ...) is None:  # recordings came after the first locks were written
-            del content["recording"]
         parts[f"{study.spec.items.file}: {item.id}"] = _digest(content)
     for name, text in study.texts.items():
         parts[name] = _digest(text)
     if study.folder is not None:
-        for name in dict.fromkeys(name for recording in study.recordings for name in recording.files):
+        for name in media_files(study):
             place = study.folder / name
             parts[name] = _file_digest(place, place.stat().st_mtime_ns) if place.is_file() else "missing"
     return parts
 
 
+def _without_later(content: Any) -> Any:
+    """An item without the fields that came after the first locks were written, where they are empty."""
+    if isinstance(content, list | tuple):
+        return [_without_later(part) for part in content]
+    if not isinstance(content, dict):
+        return content
+    return {
+        key: value if key == "metadata" else _without_later(value)
+        for key, value in content.items()
+        if value or key not in LATER_FIELDS
+    }
+
+
 @lru_cache(maxsize=10_000)
 def _file_digest(place: Path, _changed_ns: int) -> str:
-    """Of a recording; worked out again only where the file has changed."""
+    """Of a media file; worked out again only where the file has changed."""
     with place.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -109,6 +109,10 @@ SCREENS = ExportTable(
         "focus_lost_s": (pl.Float64, "seconds spent there"),
         "device": (pl.String, "kind of device"),
         "is_late": (pl.Boolean, "whether it was submitted after the deadline"),
+        "opened": (
+            pl.String,
+            "systems whose long response the rater opened to read all of it, in JSON; empty where none was opened or cut",
+        ),
     },
 )
 FINDINGS = ExportTable(
@@ -315,6 +319,7 @@ def screen_frames(store: Store, raters: RaterNames) -> Iterator[pl.DataFrame]:
             visit.focus_lost_s,
             visit.device,
             visit.is_late,
+            _json(list(visit.opened)) if visit.opened else None,
         )
         for visit in store.records.visits()
     )

@@ -16,7 +16,7 @@ from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, build_screen, step_seconds
 from dialometer.flow.steps import Path, Paths, Step, comprehension_rule
-from dialometer.flow.submissions import Timing, read_values, to_answers, to_judgments
+from dialometer.flow.submissions import Timing, opened_systems, read_values, to_answers, to_judgments
 from dialometer.model.quality import Finding
 from dialometer.model.session import (
     Answer,
@@ -374,6 +374,7 @@ class Flow:
             focus_lost_s=timing.focus_lost_s,
             device=timing.device,
             is_late=is_late,
+            opened=opened_systems(step, timing.opened),
         )
 
     @staticmethod

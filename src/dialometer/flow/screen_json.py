@@ -8,7 +8,8 @@ from typing import Any
 from dialometer.design.pairs import Segment
 from dialometer.flow.engine import Flow
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Field, ItemView, Option, Screen, step_seconds
-from dialometer.model.dialogue import Turn
+from dialometer.flow.tool_steps import cut
+from dialometer.model.dialogue import ToolCall, Turn
 from dialometer.model.recording import address_of_file
 from dialometer.model.session import Session
 from dialometer.scales.choice import Choice
@@ -77,6 +78,8 @@ def _item(item: ItemView) -> dict[str, Any]:
         "task": item.task,
         "rated_turns": list(item.rated_turns),
         "recording": address_of_file(item.recording.file) if item.recording else None,
+        "system_prompt": item.system_prompt,
+        "text_form": item.shown.text,
         "scenario": item.scenario,
         "min_turns": item.min_turns,
         "max_turns": item.max_turns,
@@ -85,6 +88,7 @@ def _item(item: ItemView) -> dict[str, Any]:
 
 def _option(option: Option) -> dict[str, Any]:
     shown: dict[str, Any] = {"place": option.place, "turns": [_turn(turn) for turn in option.turns], "marks": None}
+    shown["system_prompt"] = option.system_prompt
     if option.marks is not None:
         shown["marks"] = _marks(option.turns, option.marks)
     return shown
@@ -100,5 +104,23 @@ def _marks(turns: Sequence[Turn], marks: Mapping[int, tuple[Segment, ...]]) -> d
     return own
 
 
-def _turn(turn: Turn) -> dict[str, str]:
-    return {"speaker": turn.speaker, "text": turn.text, "role": turn.role}
+def _turn(turn: Turn) -> dict[str, Any]:
+    """A turn with its tool calls, cut as on a page, and its media by the names under which they are served."""
+    shown: dict[str, Any] = {"speaker": turn.speaker, "text": turn.text, "role": turn.role}
+    if turn.tool_calls:
+        shown["tool_calls"] = [_call(call) for call in turn.tool_calls]
+    if turn.media:
+        shown["media"] = [
+            {"kind": entry.kind, "file": address_of_file(entry.path), "alt": entry.alt} for entry in turn.media
+        ]
+    return shown
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    arguments, result = cut(call.arguments), cut(call.result or "")
+    return {
+        "name": call.name,
+        "arguments": arguments.text,
+        "result": None if call.result is None else result.text,
+        "is_cut": arguments.is_cut or result.is_cut,
+    }

@@ -48,6 +48,11 @@ class Option:
     place: str
     turns: tuple[Turn, ...]
     marks: Mapping[int, tuple[Segment, ...]] | None = None
+    system_prompt: str = ""
+    """What this system alone was told, where the condition shows it."""
+
+
+_USUAL = Presentation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,10 @@ class ItemView:
     rated_turns: tuple[int, ...] = ()
     recording: Recording | None = None
     """What plays the candidate."""
+    system_prompt: str = ""
+    """What all systems were told, where the condition shows it."""
+    shown: Presentation = _USUAL
+    """How its texts, tool calls and system prompts are shown."""
     title: str = ""
     text: str = ""
     scenario: str = ""
@@ -148,7 +157,7 @@ def _item_screen(study: Study, path: Path, step: Step, common: dict[str, Any], *
         asked = [study.criteria_by_name[name] for name in step.criteria]
         anchors = study.shown_anchors(presentation, asked)
         view = replace(
-            view,
+            _as_shown(view, item, presentation),
             title=block.title,
             text=fill(study, presentation, block.text),
             anchor_values=anchors,
@@ -175,7 +184,10 @@ def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentatio
             last = item.context[-1].speaker
             speaker = next((turn.speaker for turn in reversed(item.context) if turn.speaker != last), last)
             options = tuple(
-                Option(str(i), (item.response_turn(system, speaker),)) for i, system in enumerate(systems, start=1)
+                Option(
+                    str(i), (item.response_turn(system, speaker),), system_prompt=item.system_prompts.get(system, "")
+                )
+                for i, system in enumerate(systems, start=1)
             )
             return ItemView(
                 item.id,
@@ -188,7 +200,7 @@ def _view(study: Study, item: Item, systems: tuple[str, ...], shown: Presentatio
             transcripts = {side.system: side for side in (item.a, item.b)}
             marks = _marks(item) if shown.highlight_differences else {}
             options = tuple(
-                Option(str(i), transcripts[system].turns, marks.get(system))
+                Option(str(i), transcripts[system].turns, marks.get(system), transcripts[system].system_prompt)
                 for i, system in enumerate(systems, start=1)
             )
             return ItemView(item.id, item.kind, options=options)
@@ -219,6 +231,32 @@ def with_conversations(screen: Screen, conversations: Sequence[Sequence[Turn]]) 
         return screen
     options = tuple(Option(str(place), tuple(turns)) for place, turns in enumerate(conversations, start=1))
     return replace(screen, item=replace(screen.item, options=options))
+
+
+def _as_shown(view: ItemView, item: Item, shown: Presentation) -> ItemView:
+    """The view without what this condition hides: tool calls, system prompts."""
+    tells = shown.system_prompt == "shown"
+    options = tuple(
+        replace(
+            option,
+            turns=_without_tools(option.turns, shown),
+            system_prompt=option.system_prompt if tells else "",
+        )
+        for option in view.options
+    )
+    return replace(
+        view,
+        context=_without_tools(view.context, shown),
+        options=options,
+        system_prompt=item.system_prompt if tells else "",
+        shown=shown,
+    )
+
+
+def _without_tools(turns: tuple[Turn, ...], shown: Presentation) -> tuple[Turn, ...]:
+    if shown.tools != "hidden" or not any(turn.tool_calls for turn in turns):
+        return turns
+    return tuple(replace(turn, tool_calls=()) for turn in turns)
 
 
 def _task(study: Study, shown: Presentation, criteria: Sequence[Criterion], anchors: Mapping[str, float]) -> str:

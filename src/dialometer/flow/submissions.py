@@ -24,6 +24,8 @@ class Timing:
     focus_lost_n: int = 0
     focus_lost_s: float = 0.0
     device: str = ""
+    opened: tuple[str, ...] = ()
+    """Places of the long responses that were opened."""
 
 
 def read_values(fields: Sequence[Field], raw: Mapping[str, object]) -> dict[str, Value]:
@@ -46,6 +48,12 @@ def read_values(fields: Sequence[Field], raw: Mapping[str, object]) -> dict[str,
     if wrong:
         raise AnswersRejected(wrong)
     return values
+
+
+def opened_systems(step: Step, places: Sequence[str]) -> tuple[str, ...]:
+    """The systems whose long responses were opened; places that the screen does not have are no openings."""
+    systems = step.task.systems if step.task is not None else ()
+    return tuple(dict.fromkeys(system for i, system in enumerate(systems, start=1) if str(i) in places))
 
 
 def to_judgments(

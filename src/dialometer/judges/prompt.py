@@ -66,8 +66,9 @@ def again(complaints: Mapping[str, str]) -> str:
     return f"This answer cannot be used:\n{reasons}\n\nGive the whole JSON object again, and nothing else."
 
 
-def _item(item: Mapping[str, Any], chat: Sequence[Mapping[str, str]] | None) -> list[str]:
+def _item(item: Mapping[str, Any], chat: Sequence[Mapping[str, Any]] | None) -> list[str]:
     parts = [item["title"], item["text"], f"Situation: {item['scenario']}" if item["scenario"] else ""]
+    parts += _told(item["system_prompt"])
     if chat:
         parts.append(f"The conversation:\n{_turns(chat)}")
     elif item["context"]:
@@ -83,15 +84,31 @@ def _item(item: Mapping[str, Any], chat: Sequence[Mapping[str, str]] | None) -> 
         head = noun if len(item["options"]) == 1 else f"{noun} {option['place']}"
         rated = set(item["rated_turns"])
         turns = [
-            f"{f'(t{number}) ' if number in rated else ''}{turn['speaker']}: {turn['text']}"
-            for number, turn in enumerate(option["turns"])
+            f"{f'(t{number}) ' if number in rated else ''}{_turn(turn)}" for number, turn in enumerate(option["turns"])
         ]
-        parts.append(f"{head}:\n" + "\n".join(turns))
+        parts.append(f"{head}:\n" + "\n".join([*_told(option["system_prompt"]), *turns]))
     return parts
 
 
-def _turns(turns: Sequence[Mapping[str, str]]) -> str:
-    return "\n".join(f"{turn['speaker']}: {turn['text']}" for turn in turns)
+def _told(system_prompt: str) -> list[str]:
+    return [f"What the system was told beforehand: {system_prompt}"] if system_prompt else []
+
+
+def _turns(turns: Sequence[Mapping[str, Any]]) -> str:
+    return "\n".join(map(_turn, turns))
+
+
+def _turn(turn: Mapping[str, Any]) -> str:
+    """What was said, after the steps with tools and before the media, which a model knows by their words alone."""
+    steps = [_step(call) for call in turn.get("tool_calls", ())]
+    files = [f"[{entry['kind']}: {entry['alt'] or 'without a description'}]" for entry in turn.get("media", ())]
+    return "\n".join([*steps, f"{turn['speaker']}: {turn['text']}", *files])
+
+
+def _step(call: Mapping[str, Any]) -> str:
+    given = f" with {call['arguments']}" if call["arguments"] else ""
+    result = f"; result: {call['result']}" if call["result"] is not None else ""
+    return f"[used the tool {call['name']}{given}{result}]"
 
 
 def _asked(field: Mapping[str, Any]) -> str:

@@ -152,6 +152,8 @@ class ScreenVisit:
     focus_lost_s: float = 0.0
     device: str = ""
     is_late: bool = False
+    opened: tuple[str, ...] = ()
+    """Systems whose long response the rater opened to read all of it, in file order."""
 
     @property
     def duration_s(self) -> float:

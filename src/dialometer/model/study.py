@@ -28,6 +28,9 @@ from dialometer.model.scale import Scale
 Anchor = Literal["none", "number", "text", "both"]
 Layout = Literal["together", "one_per_screen"]
 Order = Literal["fixed", "random"]
+TextForm = Literal["plain", "markdown"]
+Shown = Literal["shown", "hidden"]
+ToolsShown = Literal["shown", "folded", "hidden"]
 Condition = Mapping[str, str]
 PositiveNumber = Annotated[float, Field(gt=0)]
 
@@ -112,6 +115,18 @@ class Presentation(Part):
     )
     instructions: str | None = Field(default=None, description="Markdown file that replaces the study's instructions.")
     highlight_differences: bool = Field(default=False, description="Mark where two transcripts differ.")
+    text: TextForm = Field(
+        default="plain",
+        description="Turns and responses as they were written, or as Markdown with code, tables and formulas.",
+    )
+    fold_words: int | None = Field(
+        default=None,
+        ge=20,
+        description="Responses of more words are cut at the same height, with a button to show all; never if left out.",
+    )
+    system_prompt: Shown = Field(default="hidden", description="Whether raters can open the system prompt.")
+    tools: ToolsShown = Field(default="folded", description="Tool calls: open, to be opened, or left out.")
+    word_count: Shown = Field(default="hidden", description="Whether the number of words is shown below a response.")
     variables: dict[str, str] = Field(
         default_factory=dict, description="Free-form values; {{name}} in texts and questions is replaced by them."
     )
@@ -128,6 +143,11 @@ class Change(Part):
     deadline_s: float | None = Field(default=None, gt=0)
     instructions: str | None = None
     highlight_differences: bool | None = None
+    text: TextForm | None = None
+    fold_words: int | None = Field(default=None, ge=20)
+    system_prompt: Shown | None = None
+    tools: ToolsShown | None = None
+    word_count: Shown | None = None
     variables: dict[str, str] | None = None
 
     def apply(self, base: Presentation) -> Presentation:
@@ -149,12 +169,18 @@ class Level(Part):
     quota: int | None = Field(default=None, ge=0, description="At most this many raters at this level.")
 
 
+_BARE_FACTORS = ("anchor", "layout", "text", "system_prompt", "tools", "word_count")
+"""Factors whose levels may be bare names: each sets what the factor is called."""
+
+
 class Factor(Part):
     """A between-subject factor: each rater is given one of its levels."""
 
     name: Name
     label: str = ""
-    levels: list[Level] = Field(min_length=2, description="At least two; for anchor and layout bare names suffice.")
+    levels: list[Level] = Field(
+        min_length=2, description="At least two; for anchor, layout, text and the like bare names suffice."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -169,7 +195,7 @@ class Factor(Part):
                 levels.append(level)
             elif factor == "deadline_s" and isinstance(level, int | float):
                 levels.append({"name": f"within_{level:g}s".replace(".", "_"), "set": {"deadline_s": level}})
-            elif factor in ("anchor", "layout") and isinstance(level, str):
+            elif factor in _BARE_FACTORS and isinstance(level, str):
                 levels.append({"name": level, "set": {factor: level}})
             else:
                 levels.append({"name": level})
@@ -433,6 +459,22 @@ class Study:
         wanted, n = self.spec.design.systems_per_item, len(item.systems)
         is_part = wanted is not None and isinstance(item, ResponsesItem) and item.id not in self.gold_ids
         return min(wanted or n, n) if is_part else n
+
+    @cached_property
+    def presentations(self) -> tuple[Presentation, ...]:
+        """What raters see in each condition and block, every kind once."""
+        seen: list[Presentation] = []
+        for condition in self.cells:
+            for block in self.blocks:
+                shown = self.presentation(condition, block)
+                if shown not in seen:
+                    seen.append(shown)
+        return tuple(seen)
+
+    @cached_property
+    def shows_markdown(self) -> bool:
+        """Whether some raters see texts as Markdown."""
+        return any(shown.text == "markdown" for shown in self.presentations)
 
     @cached_property
     def items_by_id(self) -> dict[str, Item]:

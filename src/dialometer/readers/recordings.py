@@ -71,8 +71,13 @@ def _is_vtt(path: Path) -> bool:
 
 
 def copy_recordings(recordings: Iterable[Recording], source: Path, target: Path) -> int:
+    """Brings the files of recordings along under the same paths and returns how many."""
+    return copy_media((name for recording in recordings for name in recording.files), source, target)
+
+
+def copy_media(files: Iterable[str], source: Path, target: Path) -> int:
     """Brings files along under the same paths and returns how many; on one disk they share their space (hard links)."""
-    names = dict.fromkeys(name for recording in recordings for name in recording.files)
+    names = dict.fromkeys(files)
     for name in names:
         place = target / name
         if place.exists() and place.samefile(source / name):

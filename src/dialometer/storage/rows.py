@@ -222,6 +222,7 @@ def visit_values(visit: ScreenVisit) -> Values:
         "focus_lost_s": visit.focus_lost_s,
         "device": visit.device,
         "is_late": visit.is_late,
+        "opened": to_json(list(visit.opened)) if visit.opened else "",
     }
 
 
@@ -229,6 +230,7 @@ def visit_from(row: Row[Any]) -> ScreenVisit:
     """A visit of a screen."""
     fields = _fields(visits, row)
     del fields["id"]
+    fields["opened"] = tuple(json.loads(fields["opened"])) if fields["opened"] else ()
     return ScreenVisit(**fields)
 
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0009"
+HEAD = "0010"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 VERSION_TABLE = "dialometer_version"
 NO_TURN = -1
@@ -220,6 +220,8 @@ visits = Table(
     Column("focus_lost_s", Float, nullable=False),
     Column("device", Text, nullable=False),
     Column("is_late", Boolean, nullable=False),
+    # Systems whose long response was opened, as JSON; empty where none was.
+    Column("opened", Text, nullable=False, server_default=""),
     Index("ix_visits_session_id", "session_id"),
 )
 

@@ -78,6 +78,7 @@ def _sent_screen(scope: Scope, body: SubmissionRequest) -> SentScreen:
         focus_lost_n=body.focus_lost_n,
         focus_lost_s=body.focus_lost_s,
         device=body.device,
+        opened=tuple(body.opened),
     )
 
 

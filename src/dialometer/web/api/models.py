@@ -54,12 +54,31 @@ class SessionStatus(BaseModel):
     remaining_s: float | None = Field(description="Estimated seconds left; null when the session is over.")
 
 
+class ToolCallShown(BaseModel):
+    """A step in which a system used a tool. Long texts are cut as on a page."""
+
+    name: str
+    arguments: str
+    result: str | None
+    is_cut: bool
+
+
+class MediaShown(BaseModel):
+    """An image, sound or video."""
+
+    kind: str
+    file: str = Field(description="Its name under /media/.")
+    alt: str
+
+
 class TurnShown(BaseModel):
     """One utterance."""
 
     speaker: str
     text: str
     role: str
+    tool_calls: list[ToolCallShown] = Field(default_factory=list)
+    media: list[MediaShown] = Field(default_factory=list)
 
 
 class Stretch(BaseModel):
@@ -77,6 +96,7 @@ class OptionShown(BaseModel):
     marks: dict[str, list[Stretch]] | None = Field(
         default=None, description="Turn number to its stretches, where differences are highlighted."
     )
+    system_prompt: str = Field(default="", description="What this system alone was told, where the condition shows it.")
 
 
 class ItemShown(BaseModel):
@@ -97,6 +117,8 @@ class ItemShown(BaseModel):
     recording: str | None = Field(
         description="Name of the candidate's video or audio file under /media/, if it has one."
     )
+    system_prompt: str = Field(default="", description="What all systems were told, where the condition shows it.")
+    text_form: str = Field(default="plain", description="Whether people see its texts as plain text or as Markdown.")
     scenario: str
     min_turns: int
     max_turns: int
@@ -149,6 +171,9 @@ class SubmissionRequest(Given):
     focus_lost_n: int = Field(default=0, ge=0, le=100_000)
     focus_lost_s: float = Field(default=0.0, ge=0, le=1e7, allow_inf_nan=False)
     device: Annotated[str, Field(pattern=r"^[a-z \-]*$", max_length=32)] = ""
+    opened: Annotated[list[Annotated[str, Field(max_length=16)]], Field(max_length=100)] = Field(
+        default_factory=list, description="Places of the long responses that were opened."
+    )
 
 
 class SubmissionReceipt(BaseModel):

@@ -176,6 +176,7 @@ class Templates:
             duration=duration,
             milliseconds=lambda ms: duration(ms / 1000),
             count=count,
+            grouped=lambda n: f"{n:,}",
             plural=plural,
             percent=percent,
         )

@@ -223,10 +223,19 @@ class Summed:
 
 
 @dataclass(frozen=True)
+class ItemPart:
+    """Some turns of an item under their title, and what the system was told before."""
+
+    title: str
+    turns: Sequence[Turn]
+    system_prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ItemRecord:
     """Everything the page of an item shows."""
 
-    parts: Sequence[tuple[str, Sequence[Turn]]]
+    parts: Sequence[ItemPart]
     n_raters: int
     summed: Sequence[Summed]
     grid: Grid
@@ -375,25 +384,29 @@ def _counted(values: Sequence[Value], n: int = 12) -> list[tuple[str, int]]:
     return counts.most_common(n)
 
 
-def parts_of(item: Item) -> list[tuple[str, Sequence[Turn]]]:
+def parts_of(item: Item) -> list[ItemPart]:
     """What the item shows, with the names that raters never see."""
     match item:
         case ResponsesItem():
-            parts: list[tuple[str, Sequence[Turn]]] = [("Context", item.context)]
+            parts = [ItemPart("Context", item.context, item.system_prompt)]
             if item.standard:
-                parts.append(("Standard response", (Turn("", item.standard),)))
-            return parts + [(system, (Turn("", text),)) for system, text in item.responses.items()]
+                parts.append(ItemPart("Standard response", (Turn("", item.standard),)))
+            own = item.system_prompts
+            return parts + [ItemPart(name, (item.response_turn(name),), own.get(name, "")) for name in item.responses]
         case PairItem():
-            return [(side.system, side.turns) for side in (item.a, item.b)]
+            told = item.system_prompt
+            return [ItemPart(side.system, side.turns, side.system_prompt or told) for side in (item.a, item.b)]
         case DialogueItem():
-            return [(item.system, item.turns)]
+            return [ItemPart(item.system, item.turns, item.system_prompt)]
         case CandidateItem():
             ranks = ", ".join(f"{system} at rank {rank}" for system, rank in item.ranks.items())
             gold = "gold answer" if item.is_gold else "candidate"
-            return [("Context", item.context), (f"{gold}{f' ({ranks})' if ranks else ''}", (item.candidate,))]
+            title = f"{gold}{f' ({ranks})' if ranks else ''}"
+            return [ItemPart("Context", item.context, item.system_prompt), ItemPart(title, (item.candidate,))]
         case ArenaItem():
             opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
-            return [(f"Two of {', '.join(item.systems)}: {item.scenario}", opening)]
+            return [ItemPart(f"Two of {', '.join(item.systems)}: {item.scenario}", opening, item.system_prompt)]
         case ChatItem():
             opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
-            return [(f"{item.system}: {item.scenario}" if item.scenario else item.system, opening)]
+            title = f"{item.system}: {item.scenario}" if item.scenario else item.system
+            return [ItemPart(title, opening, item.system_prompt)]

@@ -153,7 +153,7 @@ class _Pages:
         self.talks = Talks(avatar)
         kb = avatar.fitted.kb
         self._recordings = {answer.id: answer.recording for answer in kb.answers}
-        self.media = MediaFiles(kb.folder, kb.recordings)
+        self.media = MediaFiles(kb.folder, [name for recording in kb.recordings for name in recording.files])
         self.messages = RateLimits(MESSAGES_PER_MINUTE)
         env = Environment(loader=PackageLoader("dialometer.web"), autoescape=True, undefined=StrictUndefined)
         env.filters["percent"] = lambda share: "–" if math.isnan(share) else f"{100 * share:.0f}%"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
@@ -19,6 +19,7 @@ from dialometer.model.session import Session
 from dialometer.storage.conversations import ChatTurn
 from dialometer.web.rater.live_text import NDJSON, LiveReply, LiveText, streamed
 from dialometer.web.rater.service import Service
+from dialometer.web.rater.turn_drawing import TurnDrawing
 from dialometer.web.rater.wizard import WizardQueue
 from dialometer.web.server.logs import log
 from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
@@ -39,6 +40,8 @@ class ChatOutcome:
     error: str = ""
     may_retry: bool = False
     is_pending: bool = False
+    html: str = ""
+    """The reply as pages show it, where it is Markdown."""
 
     @property
     def status(self) -> int:
@@ -55,7 +58,7 @@ class ChatOutcome:
             "may_say": self.may_say,
         }
         if self.reply is not None:
-            return {"reply": self.reply, **state}
+            return {"reply": self.reply, **({"html": self.html} if self.html else {}), **state}
         return {"error": self.error, "may_retry": self.may_retry, "is_pending": self.is_pending, **state}
 
 
@@ -111,6 +114,28 @@ class ChatRoom:
         return LiveText(self.service.study.spec.live)
 
     async def _reply_to(
+        self,
+        session: Session,
+        item: ChatItem,
+        turns: Sequence[ChatTurn],
+        at_ms: int | None = None,
+        *,
+        live: LiveText | None = None,
+    ) -> ChatOutcome:
+        outcome = await self._outcome_of(session, item, turns, at_ms, live=live)
+        return await self.service.in_thread(lambda: self._with_html(session, outcome))
+
+    def _with_html(self, session: Session, outcome: ChatOutcome) -> ChatOutcome:
+        """The reply as pages show it, where the condition has Markdown."""
+        study = self.service.study
+        if outcome.reply is None or not study.shows_markdown:
+            return outcome
+        shown = self.service.flow.screen(session).item
+        if shown is None or shown.shown.text != "markdown":
+            return outcome
+        return replace(outcome, html=TurnDrawing(study, self.service.settings.root_path).markdown(outcome.reply))
+
+    async def _outcome_of(
         self,
         session: Session,
         item: ChatItem,

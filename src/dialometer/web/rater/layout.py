@@ -31,6 +31,7 @@ RESERVED = frozenset(
         "focus_lost_s",
         "device",
         "confirmed",
+        "opened",
     }
 )
 """Names that every form uses for itself; a question of the same name gets another control name."""
@@ -161,8 +162,26 @@ class Bubble:
 
     speaker: str
     side: str
+    turn: Turn
     pieces: tuple[Piece, ...]
     controls: tuple[Control, ...] = ()
+    cut_lines: int = 0
+    """At how many lines a long text is cut until the rater opens it; 0 where it is shown whole."""
+
+    @property
+    def text(self) -> str:
+        """All of it, marked or not."""
+        return self.turn.text
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether a difference is marked, which is shown in the text as it was written."""
+        return any(piece.is_marked for piece in self.pieces)
+
+    @property
+    def n_words(self) -> int:
+        """Words of the text, apart by white space."""
+        return len(self.turn.text.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +192,7 @@ class Alternative:
     label: str
     bubbles: tuple[Bubble, ...]
     controls: tuple[Control, ...] = ()
+    system_prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +280,12 @@ def arrange(
                 about_turn = tuple(replace(control, about=f"“{words}”") for control in asked)
                 ordered += about_turn
                 bubble = replace(bubble, controls=about_turn)  # noqa: PLW2901
-            bubbles.append(bubble)
+            cut = cut_lines(option.turns[i], item.shown.fold_words)
+            bubbles.append(replace(bubble, cut_lines=cut) if cut else bubble)
         ordered += own
-        alternatives.append(Alternative(option.place, label, tuple(bubbles), own))
+        alternatives.append(Alternative(option.place, label, tuple(bubbles), own, option.system_prompt))
     rest = tuple(control for about in by_target.values() for control in about)
-    bubbles_before = tuple(Bubble(turn.speaker, sides[turn.speaker], (Piece(turn.text),)) for turn in context)
+    bubbles_before = tuple(Bubble(turn.speaker, sides[turn.speaker], turn, (Piece(turn.text),)) for turn in context)
     return Arranged(bubbles_before, tuple(alternatives), rest, (*ordered, *rest))
 
 
@@ -286,9 +307,27 @@ def _sides(turns: Sequence[Turn]) -> dict[str, str]:
 def _bubbles(option: Option, sides: Mapping[str, str]) -> list[Bubble]:
     marks = option.marks or {}
     return [
-        Bubble(turn.speaker, sides[turn.speaker], _pieces(turn.text, marks.get(i)))
+        Bubble(turn.speaker, sides[turn.speaker], turn, _pieces(turn.text, marks.get(i)))
         for i, turn in enumerate(option.turns)
     ]
+
+
+CUT_HEIGHTS = (5, 8, 10, 12, 15, 18, 21, 25, 30, 35, 42, 50, 60, 80, 100, 150, 200)
+"""Heights in lines at which texts are cut; the pages' sheet has a class for each."""
+WORDS_PER_LINE = 6
+"""On a phone; in the wider columns of a desktop a cut text shows more of its words, on all sides alike."""
+
+
+def cut_lines(turn: Turn, fold_words: int | None) -> int:
+    """At how many lines a turn is cut: the same for every turn that is longer than that, and 0 for all others."""
+    if fold_words is None or turn.role == "user":
+        return 0
+    height = next((lines for lines in CUT_HEIGHTS if lines * WORDS_PER_LINE >= fold_words), CUT_HEIGHTS[-1])
+    if len(turn.text.split()) > fold_words:
+        return height
+    # Code and lists take more lines than words.
+    n_lines = sum(1 + len(line.split()) // (2 * WORDS_PER_LINE) for line in turn.text.splitlines())
+    return height if n_lines > height else 0
 
 
 def _pieces(text: str, segments: Sequence[Segment] | None) -> tuple[Piece, ...]:

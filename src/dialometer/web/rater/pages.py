@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -28,6 +29,7 @@ from dialometer.model.study import Study
 from dialometer.scales import SCALES
 from dialometer.web.rater.drawn_fields import DrawnFields
 from dialometer.web.rater.layout import OTHER, Control, arrange, confirmation, doubt, make_controls, typed_answers
+from dialometer.web.rater.turn_drawing import TurnDrawing
 from dialometer.web.server.media import shown_recording
 from dialometer.web.server.static_files import static_version
 
@@ -64,6 +66,17 @@ def _open_elsewhere(token: Token) -> None:
     if token.type == "link_open":
         token.attrSet("target", "_blank")
         token.attrSet("rel", "noopener noreferrer")
+
+
+def _listed(value: object) -> list[str]:
+    """What a form sent under one name, however often."""
+    return [value] if isinstance(value, str) else [str(part) for part in value] if isinstance(value, list) else []
+
+
+def _counted() -> Callable[[object], int]:
+    """Numbers for the ids of one page."""
+    numbers = itertools.count(1)
+    return lambda _: next(numbers)
 
 
 _QUESTION_KINDS = ("screening", "pre", "post", "comprehension", "attention")
@@ -135,7 +148,13 @@ class Contents:
         arranged = arrange(item, controls, label, named)
         default = "item.title" if arranged.rates_each else "item.title_choose"
         heading = item.title or self.language.text(_ITEM_TITLES.get(item.kind, default))
-        common: dict[str, Any] = {"item": item, "arranged": arranged, "heading": heading, "ordered": arranged.ordered}
+        common: dict[str, Any] = {
+            "item": item,
+            "display": item.shown,
+            "arranged": arranged,
+            "heading": heading,
+            "ordered": arranged.ordered,
+        }
         if screen.kind == "chat" and item.kind == "arena":
             common["heading"] = item.title or self.language.text("arena.title")
             return "arena.html", {**common, **self._arena(item)}
@@ -178,7 +197,7 @@ class Contents:
         own = names.get(turn.role, "")
         if own in ("", "User", "Agent"):
             own = self.language.text("chat.you" if turn.role == "user" else "chat.partner")
-        return Turn(own, turn.text, turn.role)
+        return replace(turn, speaker=own)
 
     def _instructions(self, session: Session) -> dict[str, Any]:
         shown = self.study.presentation(session.condition)
@@ -286,6 +305,7 @@ class Pages:
             lstrip_blocks=True,
         )
         self._env.filters["number"] = lambda value: f"{value:g}"
+        self._env.filters["grouped"] = lambda n: f"{n:,}".replace(",", "\u202f")
         self._env.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
         self._env.globals.update(
             t=self.language.text,
@@ -363,6 +383,7 @@ class Pages:
             "resume_link": resume_link,
             "action": action or f"{root_path.rstrip('/')}/s",
             "hidden": hidden or {},
+            "opened": frozenset(_listed((typed or {}).get("opened"))),
             "has_agreed": bool(session.consent_version),
             "may_replace": self.study.spec.design.may_go_back and screen.kind == "item",
             "group_error": messages.get(CONSENT_FIELD) or messages.get(MORE_FIELD) or "",
@@ -377,6 +398,8 @@ class Pages:
     @staticmethod
     def _scripts(screen: Screen) -> list[str]:
         scripts = {script for field in screen.fields for script in field.scale.scripts}
+        if screen.item is not None and screen.item.shown.fold_words is not None:
+            scripts.add("folding.js")
         if screen.deadline_s is not None:
             scripts.add("countdown.js")
         if screen.kind == "chat":
@@ -503,5 +526,7 @@ class Pages:
             root=root,
             asset=lambda name: f"{root}/static/{name}?v={static_version()}",
             playing=lambda recording: shown_recording(recording, root),
+            drawn=TurnDrawing(self.study, root),
+            unique=_counted(),
             **context,
         )

@@ -23,6 +23,7 @@ from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.storage.wizards import WizardChat
 from dialometer.web.rater.service import Service
+from dialometer.web.rater.turn_drawing import TurnDrawing
 from dialometer.web.server.failures import RequestError
 from dialometer.web.server.requests import Unreadable, read_json
 from dialometer.web.server.security import WIZARD_COOKIE, check_csrf, cookie, csrf_for, is_same_secret, set_cookie
@@ -245,8 +246,14 @@ class WizardPages:
         agent = self.service.chats.agent(chat.item.system)
         assert isinstance(agent, Wizard)
         is_waiting = bool(turns) and turns[-1].role == "user"
-        opening = [{"role": "agent", "text": chat.item.opening, "at_ms": None}] if chat.item.opening else []
-        later = [{"role": turn.role, "text": turn.text, "at_ms": turn.at_ms} for turn in turns]
+        opening: list[dict[str, object]] = [{"role": "agent", "text": chat.item.opening, "at_ms": None}]
+        opening = opening if chat.item.opening else []
+        later: list[dict[str, object]] = [{"role": turn.role, "text": turn.text, "at_ms": turn.at_ms} for turn in turns]
+        if self.service.study.presentation(chat.session.condition).text == "markdown":
+            drawing = TurnDrawing(self.service.study, self.service.settings.root_path)
+            for turn in (*opening, *later):
+                if turn["role"] == "agent":
+                    turn["html"] = drawing.markdown(str(turn["text"]))
         return {
             "id": chat.id,
             "number": chat.session.ordinal,

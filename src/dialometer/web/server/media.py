@@ -1,4 +1,4 @@
-"""Recordings of answers: only the files that a knowledge base or a study names, with ranges so that players can seek."""
+"""Images, sounds and videos: only the files that a knowledge base or a study names, with ranges so that players can seek."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dialometer.model.media_types import CONTENT_TYPES
 from dialometer.model.recording import Recording, address_of_file
 from dialometer.model.study import Study
 from dialometer.readers.recordings import is_inside
+from dialometer.readers.study_media import media_files
 
 MEDIA_PATH = "/media"
 
@@ -21,10 +22,9 @@ MEDIA_PATH = "/media"
 class MediaFiles:
     """Files by the names that pages use. What is not named is not served, whatever the request says."""
 
-    def __init__(self, folder: Path | None, recordings: Iterable[Recording]) -> None:
+    def __init__(self, folder: Path | None, files: Iterable[str]) -> None:
         self.folder = folder
-        names = dict.fromkeys(name for recording in recordings for name in recording.files)
-        self._files = {address_of_file(name): name for name in names} if folder is not None else {}
+        self._files = {address_of_file(name): name for name in files} if folder is not None else {}
 
     def route(self) -> Route:
         """Serves the files; a server without any has nothing there."""
@@ -44,8 +44,13 @@ class MediaFiles:
 
 
 def study_media(study: Study) -> MediaFiles:
-    """The recordings of a study's candidates."""
-    return MediaFiles(study.folder, study.recordings)
+    """The media files that a study shows."""
+    return MediaFiles(study.folder, media_files(study))
+
+
+def file_source(path: str, root: str) -> str:
+    """Where a page finds a media file; the address does not tell what the file is called."""
+    return f"{root}{MEDIA_PATH}/{address_of_file(path)}"
 
 
 def shown_recording(recording: Recording | None, root: str) -> dict[str, object] | None:
@@ -54,6 +59,6 @@ def shown_recording(recording: Recording | None, root: str) -> dict[str, object]
         return None
     return {
         "is_video": recording.is_video,
-        "source": f"{root}{MEDIA_PATH}/{address_of_file(recording.file)}",
-        "captions": f"{root}{MEDIA_PATH}/{address_of_file(recording.captions)}" if recording.captions else "",
+        "source": file_source(recording.file, root),
+        "captions": file_source(recording.captions, root) if recording.captions else "",
     }

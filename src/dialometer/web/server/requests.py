@@ -19,6 +19,8 @@ from dialometer.web.server.submissions import SentScreen
 Form = dict[str, list[str]]
 
 MAX_FIELDS = 2000
+MAX_OPENED = 100
+"""Places of opened responses that are read; no screen has more."""
 SENT_FORM = "dialometer.form"
 """Where a request keeps its form, so that a page about a failure can send it again."""
 _SUBMISSION = re.compile(r"[\x21-\x7e]{1,200}")
@@ -84,6 +86,7 @@ def sent_from_form(form: Form, token: str, answers: RawAnswers, *, is_opening: b
         focus_lost_n=_whole(last_value(form, "focus_lost_n"), 100_000) or 0,
         focus_lost_s=_seconds(last_value(form, "focus_lost_s")),
         device=device if _DEVICE.fullmatch(device) else "",
+        opened=tuple(dict.fromkeys(form.get("opened", ())))[:MAX_OPENED],
         is_opening=is_opening,
     )
 

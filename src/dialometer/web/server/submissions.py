@@ -57,6 +57,8 @@ class SentScreen:
     focus_lost_n: int = 0
     focus_lost_s: float = 0.0
     device: str = ""
+    opened: tuple[str, ...] = ()
+    """Places of the long responses that were opened."""
     is_opening: bool = False
     """Sent together with the arrival: the screen was shown before the session began."""
 
@@ -212,6 +214,7 @@ def timing_of(sent: SentScreen, session: Session, now_ms: int) -> Timing:
         focus_lost_n=sent.focus_lost_n,
         focus_lost_s=sent.focus_lost_s,
         device=sent.device,
+        opened=sent.opened,
     )
 
 

@@ -50,17 +50,19 @@ if (!retry.hidden) again(); // a reload while the partner was writing waits on
 
 function keep(text) { try { sessionStorage.setItem(keptKey, text); } catch { /* not kept */ } }
 
-function bubble(side, name, text) {
+// The server has cleaned the HTML of a reply in Markdown: nothing in it runs or loads anything.
+function bubble(side, name, text, html = "") {
   const line = document.createElement("li");
   line.className = `turn ${side}`;
   const speaker = document.createElement("p");
   speaker.className = "speaker";
   speaker.dir = "auto";
   speaker.textContent = name;
-  const said = document.createElement("p");
-  said.className = "said";
-  said.dir = "auto";
-  said.textContent = text;
+  const said = document.createElement(html ? "div" : "p");
+  said.className = html ? "said rich" : "said";
+  if (!html) said.dir = "auto";
+  if (html) said.innerHTML = html;
+  else said.textContent = text;
   line.append(speaker, said);
   log.append(line);
   view.scrollTop = view.scrollHeight;
@@ -156,7 +158,7 @@ async function take(answer) {
     retry.hidden = !answer.may_retry;
     return !answer.may_retry;
   }
-  bubble("start", chat.dataset.partner, answer.reply);
+  bubble("start", chat.dataset.partner, answer.reply, answer.html);
   return false;
 }
 

@@ -14,6 +14,11 @@ form.addEventListener("keydown", (event) => {
     }
     return;
   }
+  if (event.key === "Enter" && target.matches(".cut-switch")) {
+    event.preventDefault();
+    target.click();
+    return;
+  }
   if (event.key === "Enter" && target.matches("input") && target.type !== "submit") {
     event.preventDefault();
     const stops = stopsOf(form);
@@ -33,7 +38,7 @@ function stopsOf(form) {
   const stops = [];
   const groups = new Map();
   for (const control of form.elements) {
-    if (!control.name || control.type === "hidden" || control.type === "submit" || control.offsetParent === null) continue;
+    if (!control.name || control.hasAttribute("data-own") || control.type === "hidden" || control.type === "submit" || control.offsetParent === null) continue;
     if (control.type === "radio") {
       if (groups.has(control.name)) {
         if (control.checked) stops[groups.get(control.name)] = control;

@@ -82,6 +82,14 @@ function drawList() {
   }
 }
 
+// What the rater sees; the server has cleaned the HTML of Markdown.
+function said(turn) {
+  if (!turn.html) return make("p", "said", turn.text);
+  const shown = make("div", "said rich");
+  shown.innerHTML = turn.html;
+  return shown;
+}
+
 function drawChat() {
   const chat = chats.find((one) => one.id === openId);
   at("console-chat").hidden = !chat;
@@ -103,7 +111,7 @@ function drawChat() {
     log.dataset.shown = `${chat.id}/${chat.turns.length}`;
     log.replaceChildren(...chat.turns.map((turn) => {
       const line = make("li", `turn ${turn.role === "user" ? "start" : "end"}`);
-      line.append(make("p", "speaker", turn.role === "user" ? words.rater : words.agent), make("p", "said", turn.text));
+      line.append(make("p", "speaker", turn.role === "user" ? words.rater : words.agent), said(turn));
       return line;
     }));
     at("console-view").scrollTop = at("console-view").scrollHeight;

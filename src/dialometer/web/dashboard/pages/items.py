@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from dialometer.flow.language import SOURCE, Language
+from dialometer.model.dialogue import Turn
 from dialometer.model.item import ArenaItem, ChatItem
+from dialometer.model.study import Presentation
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.numbers import StudyNumbers
 from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.records import disagreement, item_record
 from dialometer.web.dashboard.running_studies import NoStudy, RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
+from dialometer.web.rater.layout import Bubble, Piece
+from dialometer.web.rater.turn_drawing import TurnDrawing
+from dialometer.web.server.media import study_media
 
 _COLUMNS = (
     GridColumn("item", "Item"),
@@ -64,5 +70,28 @@ def show_item(dashboard: Dashboard, request: PageRequest) -> Response:
         running, ("item", item.id, numbers.group), lambda: item_record(running, item, numbers.sources)
     )
     chats = running.store.conversations.n_turns_on(item.id) if isinstance(item, ChatItem | ArenaItem) else {}
-    content = {"item": item, "record": record, "chats": chats, "tab": "items"}
+    content = {"item": item, "record": record, "chats": chats, "tab": "items", **_drawing(running, request)}
     return dashboard.show_table("item.html", request, record.grid, **content)
+
+
+@page("/studies/{study}/media/{file}", role="viewer", of_running=True)
+def media(_dashboard: Dashboard, request: PageRequest) -> Response:
+    """Images, sounds and videos of the items."""
+    return study_media(request.running.study).response(request.params["file"])
+
+
+def _drawing(running: RunningStudy, request: PageRequest) -> dict[str, object]:
+    """What the raters' templates need to draw turns here: everything shown, nothing cut."""
+    language = Language(SOURCE)
+    return {
+        "t": language.text,
+        "tn": language.count,
+        "lang": language,
+        "drawn": TurnDrawing(running.study, f"{request.root}/dashboard/studies/{running.name}"),
+        "display": Presentation(text="markdown" if running.study.shows_markdown else "plain"),
+        "bubble_of": _bubble,
+    }
+
+
+def _bubble(turn: Turn) -> Bubble:
+    return Bubble(turn.speaker, "start", turn, (Piece(turn.text),))

@@ -19,7 +19,8 @@ from dialometer.design.protocol import protocol
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError
 from dialometer.flow.study_check import without_errors
-from dialometer.readers.recordings import copy_recordings
+from dialometer.readers.recordings import copy_media
+from dialometer.readers.study_media import media_files
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
 from dialometer.web.dashboard.running_studies import NoStudy, study_files
 
@@ -71,7 +72,7 @@ def copy_study(source: Path, target: Path) -> None:
         if path.name != LOCK_FILE:
             shutil.copyfile(path, target / path.name)
     with contextlib.suppress(DialometerError):  # a study with mistakes is copied all the same
-        copy_recordings(load_study(source).recordings, source, target)
+        copy_media(media_files(load_study(source)), source, target)
 
 
 MAX_SHOWN = 400_000

@@ -1,0 +1,32 @@
+"""Code with its words in colours: classes only, so that the page's own sheet gives them light and dark colours."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from html import escape
+
+from pygments import highlight
+from pygments.formatters.html import HtmlFormatter
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+MAX_COLOURED = 20_000
+"""Characters; longer code is shown without colours, since colouring takes time that grows with it."""
+_FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
+
+
+@lru_cache(maxsize=64)
+def _lexer(language: str) -> Lexer | None:
+    try:
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+def coloured(code: str, language: str) -> str:
+    """The code as HTML inside ``<pre>``; of a language that is not known it is only escaped."""
+    lexer = _lexer(language.strip().lower()[:40]) if language and len(code) <= MAX_COLOURED else None
+    if lexer is None:
+        return escape(code)
+    return str(highlight(code, lexer, _FORMATTER)).rstrip("\n")
