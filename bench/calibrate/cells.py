@@ -19,8 +19,6 @@ NOMINAL = "nominal"
 """Criteria answered by categories without an order: the best-worst template, in which raters name the dialogue act instead."""
 ACTS = ["Question", "Advice", "Sympathy", "Small talk"]
 DESIGNS = (*TEMPLATES, *IMPORTED, NOMINAL)
-RATED = ("likert", "anchoring", "ratings-crossed")
-"""Designs whose reports show an intraclass correlation, which careless raters touch most."""
 FEW = {"strategies": 20, "acute": 8, "best-worst": 8, "anchoring": 16, "likert": 10, "chat": 16, "avatar": 8}
 FEW[NOMINAL] = FEW["best-worst"]
 MANY = {"strategies": 60, "acute": 15, "best-worst": 24, "anchoring": 40, "likert": 30, "chat": 60, "avatar": 20}
@@ -161,14 +159,11 @@ def _cells_of(design: str, n_tests: int, n_whole: int) -> list[Cell]:
         for taste_sd in (0.4, 0.0):
             for careless in (0.0, 0.05):
                 assumed = Assumptions(item_sd=item_sd, taste_sd=taste_sd, careless=careless)
-                # Answers are made where it decides: items and raters vary most and least, with and without careless raters.
-                decides = (item_sd, taste_sd) in ((0.6, 0.4), (0.6, 0.0), (0.0, 0.0)) and careless == 0.05
-                decides |= design in RATED and (item_sd, taste_sd) == (0.6, 0.4)
+                # Whole answers are made where false claims are most likely: items and raters differ most, some are careless.
+                decides = (item_sd, taste_sd, careless) == (0.6, 0.4, 0.05)
                 for n_raters in (many, few):
-                    if decides and (n_raters == many or item_sd):
-                        cells.append(Cell(design, n_raters, 0.0, assumed, "report", n_whole))
-                    else:
-                        cells.append(Cell(design, n_raters, 0.0, assumed, "tests", n_tests))
+                    kind: Kind = "report" if decides else "tests"
+                    cells.append(Cell(design, n_raters, 0.0, assumed, kind, n_whole if decides else n_tests))
                 if careless and (taste_sd > 0) == (item_sd > 0):
                     cells.append(Cell(design, many, effect, assumed, "tests", n_tests, n_items))
                     if item_sd == 0.6:
