@@ -12,7 +12,7 @@ from dialometer.design.templates import template_folder
 from dialometer.model.study import Study
 from dialometer.scales.choice import Choice
 
-TEMPLATES = ("strategies", "acute", "best-worst", "anchoring", "likert", "chat", "avatar")
+TEMPLATES = ("strategies", "acute", "best-worst", "anchoring", "likert", "chat", "avatar", "compare", "wizard")
 IMPORTED = ("ratings-crossed", "ratings-nested")
 """Ratings as they are imported: raters judge one system per item, which all systems share or which shows only that one."""
 NOMINAL = "nominal"
@@ -20,8 +20,10 @@ NOMINAL = "nominal"
 ACTS = ["Question", "Advice", "Sympathy", "Small talk"]
 DESIGNS = (*TEMPLATES, *IMPORTED, NOMINAL)
 FEW = {"strategies": 20, "acute": 8, "best-worst": 8, "anchoring": 16, "likert": 10, "chat": 16, "avatar": 8}
+FEW |= {"compare": 10, "wizard": 16}
 FEW[NOMINAL] = FEW["best-worst"]
 MANY = {"strategies": 60, "acute": 15, "best-worst": 24, "anchoring": 40, "likert": 30, "chat": 60, "avatar": 20}
+MANY |= {"compare": 30, "wizard": 30}
 MANY[NOMINAL] = MANY["best-worst"]
 EFFECT = {
     "acute": 1.5,
@@ -31,11 +33,15 @@ EFFECT = {
     "strategies": 0.8,
     "best-worst": 0.5,
     "avatar": 1.0,
+    "compare": 0.5,
+    "wizard": 0.5,
     NOMINAL: 0.8,
 }
 """Planted in cells with an effect: sizes at which a test neither always nor never finds it."""
 ITEMS = {"strategies": 40}
 """Items in cells with an effect, where those of the template are too few to find any."""
+POWER_STUDIES = dict.fromkeys(("likert", "anchoring", *IMPORTED, NOMINAL), 1000)
+"""Studies with an effect where 400 left more than three points open between the power promised and found."""
 SECONDS = {
     "strategies": 0.12,
     "acute": 0.35,
@@ -44,6 +50,8 @@ SECONDS = {
     "likert": 0.35,
     "chat": 0.3,
     "avatar": 1.0,
+    "compare": 0.4,
+    "wizard": 1.0,
     "ratings-crossed": 0.15,
     "ratings-nested": 0.15,
     NOMINAL: 0.15,
@@ -165,7 +173,8 @@ def _cells_of(design: str, n_tests: int, n_whole: int) -> list[Cell]:
                     kind: Kind = "report" if decides else "tests"
                     cells.append(Cell(design, n_raters, 0.0, assumed, kind, n_whole if decides else n_tests))
                 if careless and (taste_sd > 0) == (item_sd > 0):
-                    cells.append(Cell(design, many, effect, assumed, "tests", n_tests, n_items))
+                    n_power = max(n_tests, POWER_STUDIES.get(design, 0)) if item_sd == 0.6 else n_tests
+                    cells.append(Cell(design, many, effect, assumed, "tests", n_power, n_items))
                     if item_sd == 0.6:
                         cells.append(Cell(design, many, effect, assumed, "report", n_whole, n_items))
     return cells

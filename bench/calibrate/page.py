@@ -6,10 +6,17 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
+from bench.calibrate.before import before_and_now
 from bench.calibrate.table import Summary, markdown, row
 
 PAGE = Path("docs/benchmarks/calibration.md")
 MARKS = ("<!-- begin: made by python -m bench.calibrate --write -->", "<!-- end -->")
+
+
+BEFORE = (
+    "Whole reports of earlier versions, which took the items of choice designs as fixed and had no rater × system terms where "
+    "ratings are not paired, and those of this version (95% confidence intervals in brackets)."
+)
 
 
 def write_page(made: Sequence[Summary], *, seed: int, n_cells: int) -> None:
@@ -29,6 +36,7 @@ def _tables(made: Sequence[Summary], seed: int, n_cells: int) -> str:
         f"{missed or 'none'} of which {'misses' if missed == 1 else 'miss'} a bound"
         + (f", and {begun} of which {'is' if begun == 1 else 'are'} unfinished." if begun else ".")
     ]
+    parts.append(f"### Before and now\n\n{BEFORE}\n\n{before_and_now(made)}")
     null = [rates for rates in made if not rates.cell.effect]
     planted = [rates for rates in made if rates.cell.effect]
     for title, chosen in (("Without any difference", null), ("With a difference", planted)):

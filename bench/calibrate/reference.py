@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.calibrate.cells import Cell, cached_study
+from bench.calibrate.cells import POWER_STUDIES, Cell, cached_study
 from bench.calibrate.table import ALPHA, Rate
 from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.planning.power import Setting, simulate_tests
@@ -17,7 +17,7 @@ from dialometer.analysis.planning.simulated_study import n_items_of, planted, re
 from dialometer.model.study import Study
 
 MANY_ITEMS, MANY_RATERS = 500, 300
-N_PROMISED = 1000
+LEAST_PROMISED, MOST_PROMISED = 200, 2000
 
 
 def _kept(file: Path, make: Any) -> Any:
@@ -33,7 +33,8 @@ def _kept(file: Path, make: Any) -> Any:
 def promised_power(folder: Path, cell: Cell, seed: int) -> Rate:
     """Power as ``dialometer power`` finds it for the design of a cell, with other studies than the cell's own."""
     study = cached_study(cell.design, cell.n_items)
-    n = min(N_PROMISED, max(200, 2 * cell.n_studies))
+    n_found = cell.n_studies if cell.kind == "walked" else max(cell.n_studies, POWER_STUDIES.get(cell.design, 0))
+    n = min(MOST_PROMISED, max(LEAST_PROMISED, 2 * n_found))
     setting = Setting(cell.n_raters, n_items_of(study), cell.effect, ALPHA, seed + 1, cell.assumed)
 
     def make() -> list[int]:

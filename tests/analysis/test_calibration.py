@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from bench.calibrate.before import FALSE_CLAIMS, ICC_COVERED, POWER, before_and_now
 from bench.calibrate.cells import DESIGNS, FEW, Cell, all_cells, cached_study, short_cells
 from bench.calibrate.one import record, shuffled_ranks, simulated
 from bench.calibrate.run import chunks_left, keep, run, stored
@@ -129,3 +130,12 @@ def test_careless_raters_are_excluded_by_the_rules_of_the_study():
     assert {"gold"} <= set(data.findings["rule"]) <= {"gold", "comprehension"}
     attentive = simulated(replace(cell, assumed=Assumptions(careless=0.0)), 0, 1)
     assert attentive.judgments["rater"].n_unique() >= 38
+
+
+def test_before_and_now_reads_cells_that_exist():
+    names = {cell.name for cell in all_cells()}
+    assert {name for _, _, name in (*FALSE_CLAIMS, *POWER)} | {ICC_COVERED[1]} <= names
+    cell = next(cell for cell in all_cells() if cell.name == FALSE_CLAIMS[0][2])
+    line = {"number": 0, "tests": {"a": {"p": 0.5, "value": 0.5, "low": 0.1, "high": 0.9}}, "claims": []}
+    table = before_and_now([summarise(cell, [line] * 400)])
+    assert "| 97/100 = 97.0% [92, 99] | 0/400 = 0.0% [0, 1] | at most 5% |" in table
