@@ -185,14 +185,15 @@ STEPS = {
         "new_study", "load_study", "simulate_raters", "read_judgments", "read_dialogues", "power",
     ),
     "Statistics of judgments": (
-        "icc", "compare", "equivalence", "ordinal_model", "generalizability", "rater_severity", "fleiss_kappa", "gwet",
-        "dawid_skene", "mace", "bootstrap", "statistics", "compute",
+        "icc", "compare", "equivalence", "leaderboard", "ordinal_model", "generalizability", "rater_severity", "fleiss_kappa",
+        "gwet", "dawid_skene", "mace", "bootstrap", "statistics", "compute",
     ),
     "Statistics of plain columns": (
         "mann_whitney", "wilcoxon_signed_rank", "friedman", "permutation_two_groups", "hedges_g", "proportion_difference",
         "mcnemar", "pearson", "spearman", "kendall",
     ),
     "Reports": ("analyse_folder", "analyse", "render"),
+    "Tables": ("to_pandas", "to_frame"),
     "Retrieved answers": ("evaluate_retrievers",),
     "A learned evaluator": (
         "read_ratings", "simulate_ratings", "train_evaluator", "load_evaluator", "score_dialogues", "report_evaluator",
@@ -218,6 +219,7 @@ def python_names() -> str:
         'print(dm.compare(judgments, "experimental", "control", "utility"))',
         'print(dm.equivalence(judgments, "experimental", "control", 0.1, "utility").details["is_equivalent"])',
         'print(dm.fleiss_kappa(judgments, "utility"))',
+        'frame = judgments.to_pandas()  # every function takes pandas tables, too',
         'report = dm.analyse_folder("my-study", n_resamples=200)',
         "print(report.summary.answer)",
         'dm.render(report, "my-report")  # page, tables, figures',
@@ -284,10 +286,18 @@ def statistics() -> str:
         lines += [f"## {group.name.rpartition('.')[2]}", "", _docstring(folder), ""]
         for name in sorted(module.name for module in pkgutil.iter_modules(folder.__path__)):
             module = importlib.import_module(f"{group.name}.{name}")
+            functions = [
+                (title, function)
+                for title, function in inspect.getmembers(module, inspect.isfunction)
+                if function.__module__ == module.__name__ and not title.startswith("_") and inspect.getdoc(function)
+            ]
             lines += [f"### {name}", "", _docstring(module), ""]
-            for title, function in inspect.getmembers(module, inspect.isfunction):
-                if function.__module__ == module.__name__ and not title.startswith("_") and inspect.getdoc(function):
-                    lines += [f"- **`{title}`**: {_inline(inspect.getdoc(function) or '')}", ""]
+            if functions:
+                short = [title for title, _ in functions if title in dialometer.__all__]
+                own = f" Also as {' and '.join(f'`dm.{title}`' for title in short)}." if short else ""
+                lines += [f"Import: `from {module.__name__} import {functions[0][0]}`.{own}", ""]
+            for title, function in functions:
+                lines += [f"- **`{title}`**: {_inline(inspect.getdoc(function) or '')}", ""]
             lines.append("")
     return "\n".join(lines) + "\n"
 

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
         simulate_ratings,
         train_evaluator,
     )
+    from dialometer.public.frames import to_frame, to_pandas
     from dialometer.public.judged import compare, equivalence, icc
+    from dialometer.public.leaderboards import leaderboard
     from dialometer.public.models import generalizability, ordinal_model, rater_severity
     from dialometer.public.retrievers import evaluate_retrievers
     from dialometer.public.statistics import bootstrap, compute, dawid_skene, fleiss_kappa, gwet, mace, statistics
@@ -68,6 +70,7 @@ _HOMES = {
     "hedges_g": "dialometer.stats.effects.effect_size",
     "icc": "dialometer.public.judged",
     "kendall": "dialometer.stats.effects.correlation",
+    "leaderboard": "dialometer.public.leaderboards",
     "load_evaluator": "dialometer.public.evaluators",
     "load_study": "dialometer.design.load",
     "long_table": "dialometer.storage.table",
@@ -91,6 +94,8 @@ _HOMES = {
     "simulate_ratings": "dialometer.public.evaluators",
     "spearman": "dialometer.stats.effects.correlation",
     "statistics": "dialometer.public.statistics",
+    "to_frame": "dialometer.public.frames",
+    "to_pandas": "dialometer.public.frames",
     "train_evaluator": "dialometer.public.evaluators",
     "wilcoxon_signed_rank": "dialometer.stats.effects.ranks",
 }
@@ -117,6 +122,7 @@ __all__ = [
     "hedges_g",
     "icc",
     "kendall",
+    "leaderboard",
     "load_evaluator",
     "load_study",
     "long_table",
@@ -140,6 +146,8 @@ __all__ = [
     "simulate_ratings",
     "spearman",
     "statistics",
+    "to_frame",
+    "to_pandas",
     "train_evaluator",
     "wilcoxon_signed_rank",
 ]

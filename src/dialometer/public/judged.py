@@ -11,6 +11,7 @@ from dialometer.analysis.families.ratings.agreement import IntervalMethod, Score
 from dialometer.errors import DialometerError, UnknownName
 from dialometer.model.estimate import Estimate
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
+from dialometer.public.frames import to_frame
 from dialometer.registry import did_you_mean
 from dialometer.scales import SCALES
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_preference
@@ -131,7 +132,7 @@ def _by_choices(rows: pl.DataFrame, first: str, second: str, confidence: float) 
 
 def of_criterion(judgments: Any, criterion: str) -> pl.DataFrame:
     """The judgments on one criterion, which need not be named where there is only one."""
-    table = judgments if isinstance(judgments, pl.DataFrame) else pl.DataFrame(judgments)
+    table = to_frame(judgments)
     missing = [name for name in ("rater", "item", "criterion") if name not in table.columns]
     if missing:
         remedy = "give the table of read_judgments, or one with its column names"

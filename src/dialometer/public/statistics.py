@@ -11,6 +11,7 @@ import polars as pl
 from dialometer.errors import UnknownName
 from dialometer.model.estimate import Estimate
 from dialometer.model.statistic import StatisticResult
+from dialometer.public.frames import to_frame
 from dialometer.public.judged import criterion_name, of_criterion
 from dialometer.registry import did_you_mean
 from dialometer.stats import STATISTICS
@@ -47,7 +48,7 @@ def compute(name: str, judgments: pl.DataFrame, criterion: str = "", **settings:
     how to add a statistic of your own.
     """
     statistic = STATISTICS.get(name)
-    rows = of_criterion(judgments, criterion) if "criterion" not in statistic.columns else judgments
+    rows = of_criterion(judgments, criterion) if "criterion" not in statistic.columns else to_frame(judgments)
     return compute_statistic(statistic, rows, settings)
 
 
@@ -131,6 +132,7 @@ def bootstrap(
     ``by`` names the column whose values are drawn, or two columns that are drawn independently. ``interval="bca"`` corrects
     for bias and skewness (Efron 1987); it takes one column.
     """
+    judgments = to_frame(judgments)
     columns = [by] if isinstance(by, str) else list(by)
     for name in columns:
         if name not in judgments.columns:

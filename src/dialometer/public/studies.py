@@ -20,6 +20,7 @@ from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.report import Report
 from dialometer.model.study import Study
 from dialometer.neural.engines import LOCAL, InProcesses
+from dialometer.public.frames import DataTable
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth, keep_truth
@@ -49,7 +50,7 @@ def simulate_raters(folder: str | Path, n_raters: int = 30, *, seed: int = 1, da
     return read_judgments(folder, database=database)
 
 
-def read_judgments(folder: str | Path, *, database: str = "", sources: Sequence[str] = ()) -> pl.DataFrame:
+def read_judgments(folder: str | Path, *, database: str = "", sources: Sequence[str] = ()) -> DataTable:
     """The judgments of a study that count in its analysis, one row each: rater, item, system, criterion, value, choice …
 
     Practice, excluded raters and withdrawn sessions are left out. Without ``sources`` (``person``, ``imported``,
@@ -57,7 +58,7 @@ def read_judgments(folder: str | Path, *, database: str = "", sources: Sequence[
     """
     study = load_study(Path(folder))
     with open_collected(Path(folder), database) as store:
-        return load_data(study, store, sources=tuple(sources)).judgments
+        return DataTable(load_data(study, store, sources=tuple(sources)).judgments)
 
 
 def power(

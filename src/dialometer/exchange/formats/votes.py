@@ -255,19 +255,26 @@ class _VoteTable:
         if not text:
             self.intake.left_out[NO_ANSWER] += 1
             return ""
-        if text in (a, b):
-            return text
-        word = text.lower()
-        if word in _FIRST or text == self.columns.by_role.get("a"):
-            return a
-        if word in _SECOND or text == self.columns.by_role.get("b"):
-            return b
-        if word not in VOTE_WORDS and is_missing(text):
+        named = {self.columns.by_role.get("a"): a, self.columns.by_role.get("b"): b}
+        meant = side_of_vote(text, a, b) or named.get(text, "")
+        if meant:
+            return meant
+        if is_missing(text):
             self.intake.left_out[NO_ANSWER] += 1
-        elif word not in VOTE_WORDS:
+        else:
             remedy = f"write '{a}', '{b}', a, b, tie, both_bad or cannot_tell"
             self.intake.wrong(line, f"'{text}' is none of the two systems", remedy, self.cell.column("winner"))
-        return VOTE_WORDS.get(word, "")
+        return ""
+
+
+def side_of_vote(text: str, a: str, b: str) -> str:
+    """The system that a vote names, ``tie``, ``both_bad`` or ``cannot_tell``; empty where it means none of them."""
+    if text in (a, b):
+        return text
+    word = text.strip().lower()
+    if word in _FIRST or word in _SECOND:
+        return a if word in _FIRST else b
+    return VOTE_WORDS.get(word, "")
 
 
 def about_item(cells: Cells, names: Sequence[str]) -> dict[str, Any]:
