@@ -219,7 +219,7 @@ def python_names() -> str:
         'print(dm.compare(judgments, "experimental", "control", "utility"))',
         'print(dm.equivalence(judgments, "experimental", "control", 0.1, "utility").details["is_equivalent"])',
         'print(dm.fleiss_kappa(judgments, "utility"))',
-        'frame = judgments.to_pandas()  # every function takes pandas tables, too',
+        "frame = judgments.to_pandas()  # every function takes pandas tables, too",
         'report = dm.analyse_folder("my-study", n_resamples=200)',
         "print(report.summary.answer)",
         'dm.render(report, "my-report")  # page, tables, figures',
