@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 JUDGE_FOLDER = "judge"
 ANTHROPIC_TOKENS = 2048
-"""Longest answer where --max-tokens is left out: these endpoints want a number."""
+"""Longest answer without --max-tokens: these endpoints want a number."""
 EXAMPLE = "dialometer judge my-study --endpoint http://127.0.0.1:8080/v1 --model my-model --raters 5"
 
 
