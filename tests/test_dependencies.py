@@ -53,7 +53,10 @@ def distributions() -> dict[str, set[str]]:
 
 
 def declared() -> set[str]:
-    lines = [*PROJECT["dependencies"], *(line for name in ("learn", "postgres", "ray") for line in EXTRAS[name])]
+    lines = [
+        *PROJECT["dependencies"],
+        *(line for name in ("learn", "postgres", "ray", "local-model") for line in EXTRAS[name]),
+    ]
     return {name_of(line) for line in lines}
 
 
@@ -69,7 +72,10 @@ def test_every_imported_package_is_declared():
 
 def test_every_dependency_has_a_lower_bound_and_its_reason():
     reasons = (ROOT / "docs" / "decisions" / "dependencies.md").read_text(encoding="utf-8")
-    for line in [*PROJECT["dependencies"], *(line for name in ("learn", "postgres", "ray") for line in EXTRAS[name])]:
+    for line in [
+        *PROJECT["dependencies"],
+        *(line for name in ("learn", "postgres", "ray", "local-model") for line in EXTRAS[name]),
+    ]:
         assert ">=" in line, line
         assert f"`{name_of(line)}`" in reasons.lower(), (
             f"docs/decisions/dependencies.md says nothing of {name_of(line)}"

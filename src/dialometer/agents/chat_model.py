@@ -24,6 +24,8 @@ from dialometer.errors import AgentError
 from dialometer.model.dialogue import Turn
 
 HELD_BACK = ("content_filter", "refusal")
+NOT_PARAMETERS = ("messages", "system", "stream", "stream_options", "user", "metadata")
+"""What of a request is not how the model is set."""
 ASKS_FOR_A_TOOL = ("tool_calls", "tool_use", "function_call")
 
 
@@ -118,7 +120,7 @@ class ChatModel(Caller):
         return {name: value for name, value in body.items() if value is not None}
 
     def _finished(self, heard: _Heard, body: Mapping[str, Any], times: Mapping[str, Any]) -> Reply:
-        sent = {name: value for name, value in body.items() if name not in ("messages", "system", "stream_options")}
+        sent = {name: value for name, value in body.items() if name not in NOT_PARAMETERS}
         if self.system_prompt:
             sent["system_prompt_sha256"] = hashlib.sha256(self.system_prompt.encode()).hexdigest()
         details = {

@@ -17,6 +17,14 @@ from dialometer.errors import AgentError
 WORTH_ANOTHER_TRY = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that pass by themselves; 529 is how some providers say that they are overloaded."""
 FIRST_PAUSE_S = 0.5
+_REMEDY = "see whether it runs and is reachable"
+_REMEDIES = {
+    400: "check its options, and whether the conversation is too long for it",
+    401: "check its key",
+    403: "check its key and what the key may do",
+    404: "check its address and the name of the model",
+    429: "let fewer raters in at once, or raise n_retries and timeout_s",
+}
 MAX_REASON_LENGTH = 300
 MAX_REFUSAL_BYTES = 20_000
 
@@ -32,6 +40,7 @@ class Tries:
         self._failure = ""
         self._pause_s: float | None = None
         self._is_over = False
+        self._status = 0
 
     @property
     def left_s(self) -> float:
@@ -64,11 +73,13 @@ class Tries:
         for secret in secrets:
             words = words.replace(secret, "***") if len(secret) > 3 else words
         self._failure = f"answered with status {response.status_code}" + (f" ({words})" if words else "")
+        self._status = response.status_code
         self._pause_s = retry_after_s(response.headers.get("retry-after", ""))
         self._is_over = response.status_code not in WORTH_ANOTHER_TRY
 
     def unreachable(self, error: Exception) -> None:
         """No connection, or one that ended too early."""
+        self._status = 0
         self._failure, self._pause_s = f"cannot be reached ({type(error).__name__})", None
 
     def timed_out(self) -> None:
@@ -78,7 +89,7 @@ class Tries:
     def error(self, where: str) -> AgentError:
         """Why there is no answer."""
         message = self._failure or f"did not answer within {self.timeout_s:g} s"
-        return AgentError(f"the agent {message}", where=where, remedy="see whether it runs and is reachable")
+        return AgentError(f"the agent {message}", where=where, remedy=_REMEDIES.get(self._status, _REMEDY))
 
 
 def retry_after_s(text: str, now: datetime | None = None) -> float | None:

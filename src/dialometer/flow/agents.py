@@ -24,7 +24,8 @@ from dialometer.design.positions import Positioned, explain, parse_yaml
 from dialometer.errors import Problem
 from dialometer.folder_files import read_text_inside
 from dialometer.model.dialogue import Turn
-from dialometer.model.study import Study
+from dialometer.model.live import Live
+from dialometer.model.study import Study, System
 from dialometer.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -90,39 +91,45 @@ class _ConversingBot:
 
 def agent_problems(study: Study, access: AgentAccess | None = None) -> list[Problem]:
     """Unknown agents, options that do not fit them or are not allowed here, each at its place in study.yaml."""
-    access = access or AgentAccess.of_environment()
-    declared = [(i, system.agent) for i, system in enumerate(study.spec.systems) if system.agent is not None]
-    if not declared or study.folder is None:
+    if study.folder is None or not any(system.agent for system in study.spec.systems):
         return []
     source = parse_yaml(read_text_inside(study.folder, STUDY_FILE), STUDY_FILE)
-    problems: list[Problem] = _price_problems(study, source)
-    for i, agent in declared:
+    problems = problems_of_systems(study.spec.systems, source, STUDY_FILE, study.folder, access)
+    return _price_problems(study.spec.systems, study.spec.live, source) + problems
+
+
+def problems_of_systems(
+    systems: Sequence[System], source: Positioned, file: str, folder: Path, access: AgentAccess | None = None
+) -> list[Problem]:
+    """What is wrong with the agents of systems that a file declares, each at its place there."""
+    access = access or AgentAccess.of_environment()
+    problems: list[Problem] = []
+    for i, agent in ((i, system.agent) for i, system in enumerate(systems) if system.agent is not None):
         path = ("systems", i, "agent")
         if agent.type not in AGENTS:
             line, column = source.at((*path, "type"))
             remedy = did_you_mean(agent.type, AGENTS.names())
             problems.append(
-                Problem(f"unknown agent '{agent.type}'", remedy, STUDY_FILE, line, column, f"systems.{i}.agent.type")
+                Problem(f"unknown agent '{agent.type}'", remedy, file, line, column, f"systems.{i}.agent.type")
             )
             continue
         kind = AGENTS.get(agent.type)
         try:
-            built = kind.model_validate(agent.options, context={"folder": study.folder, "access": access})
+            built = kind.model_validate(agent.options, context={"folder": folder, "access": access})
         except ValidationError as error:
-            problems += explain(error, kind, source, STUDY_FILE, (*path, "options"))
+            problems += explain(error, kind, source, file, (*path, "options"))
             continue
         for option, message, remedy in built.refusals(access) if isinstance(built, Caller) else ():
             line, column = source.at((*path, "options", option))
-            problems.append(Problem(message, remedy, STUDY_FILE, line, column, f"systems.{i}.agent.options.{option}"))
+            problems.append(Problem(message, remedy, file, line, column, f"systems.{i}.agent.options.{option}"))
     return problems
 
 
-def _price_problems(study: Study, source: Positioned) -> list[Problem]:
+def _price_problems(systems: Sequence[System], live: Live, source: Positioned) -> list[Problem]:
     """Prices of models that no system uses, and models without a price where a budget needs it."""
-    live = study.spec.live
     models = {
         str(model): i
-        for i, system in enumerate(study.spec.systems)
+        for i, system in enumerate(systems)
         if system.agent is not None and (model := system.agent.options.get("model"))
     }
     problems = []

@@ -304,6 +304,24 @@ class OutputReader:
         return item
 
 
+def read_prompts(path: Path) -> tuple[list[dict[str, Any]], int]:
+    """Contexts for systems to answer, as items without responses: a table or JSON with a context each, or a text of lines.
+
+    The second value is how many system prompts and tool messages the file has, which are not part of a context.
+    """
+    reader, problems = OutputReader(), Problems(str(path))
+    if path.name.removesuffix(".gz").endswith(".txt"):
+        lines = ((n, line.strip()) for n, line in SourceFile(path).lines(problems))
+        rows = [_Row(n, "", reader._turns([{"role": "user", "content": line}]), {}) for n, line in lines if line]
+    else:
+        rows = list(reader._rows(path, problems))
+    problems.finish()
+    if not rows:
+        raise DialometerError("there are no prompts", where=str(path), remedy="write one a line, or a column 'prompt'")
+    items = ({"id": row.id, **reader._item(row, {}, set())} for row in rows)
+    return _with_ids([{k: v for k, v in item.items() if k != "responses"} for item in items]), reader.n_hidden
+
+
 def read_outputs(
     files: Sequence[Path], *, systems: Sequence[str] = (), n_items: int | None = None, seed: int = 1
 ) -> SystemOutputs:
