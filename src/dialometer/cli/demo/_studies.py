@@ -107,6 +107,38 @@ DEMO_REPORTS = (
 )
 LIVE = "live"
 LIVE_TEMPLATE = "strategies"
+CHAT = "talk"
+PROMPTS = (
+    "You are a friendly assistant who talks about films. Answer in two sentences and end with a question.",
+    "You are an expert on films. Answer in one short sentence.",
+)
+"""One small model as two systems."""
+
+
+def add_chat(folder: Path) -> bool:
+    """A study of live chats with a language model on this machine; False where none is installed."""
+    import importlib.util
+
+    import yaml
+
+    from dialometer.agents.local_server import SMOLLM2, find_weights
+    from dialometer.design.templates import copy_template
+
+    try:
+        find_weights(SMOLLM2)
+    except ValueError:
+        return False
+    if importlib.util.find_spec("xllamacpp") is None:
+        return False
+    copy_template("chat", folder)
+    path = folder / "study.yaml"
+    spec = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for system, prompt in zip(spec["systems"], PROMPTS, strict=True):
+        system["agent"] = {"type": "local", "options": {"system_prompt": prompt, "max_tokens": 80}}
+    path.write_text(yaml.safe_dump(spec, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return True
+
+
 """The study that visitors take part in while simulated raters arrive."""
 
 

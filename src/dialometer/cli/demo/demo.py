@@ -76,7 +76,7 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     """Serves the page at once; reports and raters appear while it is open."""
     from dialometer.cli.console import results
     from dialometer.cli.demo._page import DASHBOARD_LOGIN, DemoApp
-    from dialometer.cli.demo._studies import LIVE, LIVE_TEMPLATE, STUDIES, ReportMaker
+    from dialometer.cli.demo._studies import CHAT, LIVE, LIVE_TEMPLATE, STUDIES, ReportMaker, add_chat
     from dialometer.design.templates import copy_template
     from dialometer.web.dashboard.running_studies import StudyFolders
     from dialometer.web.run import Listening, address_of, bind, new_key, open_server, serve_app
@@ -85,14 +85,16 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     running = folder / STUDIES / LIVE
     running.parent.mkdir()
     copy_template(LIVE_TEMPLATE, running)
+    has_chat = add_chat(folder / STUDIES / CHAT)
     listening = Listening("127.0.0.1", port, log_level="error")
     settings = Settings(api_key=new_key())
     report = (sys.executable, "-m", "dialometer", "report", "{folder}", "--database", "{database}", "--out", "{out}")
     everybody = ("--source", "person", "--source", "simulated")
     command = (*report, *everybody, "--format", "json", "--format", "html", "--resamples", "200")
-    server = open_server(StudyFolders((str(running),), str(folder / STUDIES), "", "", command), settings)
+    served = (str(running), *([str(folder / STUDIES / CHAT)] if has_chat else []))
+    server = open_server(StudyFolders(served, str(folder / STUDIES), "", "", command), settings)
     maker = ReportMaker(folder)
-    app = DemoApp(server, maker)
+    app = DemoApp(server, maker, has_chat=has_chat)
     sock = bind(listening)
     address = address_of(sock, "")
     results.print(f"All of it      [bold]{address}[/]", soft_wrap=True)
@@ -100,6 +102,8 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     results.print(
         f"Its dashboard  [bold]{address}{DASHBOARD_LOGIN[1:]}[/]  fills with simulated raters", soft_wrap=True
     )
+    if has_chat:
+        results.print(f"A live chat    [bold]{address}{CHAT}/[/]  with a small language model", soft_wrap=True)
     results.print("Reports of four lines of work are made meanwhile. Ctrl+C ends the demo and removes its folder.")
     results.file.flush()
     # Half of the machine, so that the pages stay quick.
