@@ -19,7 +19,7 @@ from dialometer.model.dialogue import Turn
 
 
 @AGENTS.register("local")
-class Local(Agent):
+class LocalModel(Agent):
     """A model of one GGUF file. Every process of a server loads it once, when it is first spoken to."""
 
     model: str = Field(
