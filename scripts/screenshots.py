@@ -66,6 +66,7 @@ def as_it_is(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
 
 STUDIES: dict[str, tuple[str, Change]] = {
     "compare": ("compare", shorten),
+    "pairs": ("pairs", shorten),
     "anchoring": ("anchoring", with_anchor),
     "strategies": ("strategies", with_marks),
     "acute": ("acute", shorten),
@@ -81,6 +82,7 @@ STUDIES: dict[str, tuple[str, Change]] = {
 # What stands in docs/images: study, look, kind of screen, whether it is filled in, whether only the window is shown.
 SELECTION: list[tuple[str, str, str, bool, bool]] = [
     ("compare", "desktop", "item", True, False),
+    ("pairs", "desktop", "item", True, False),
     ("anchoring", "desktop", "item", True, False),
     ("acute", "desktop", "item", True, True),
     ("chat", "desktop", "item", True, True),

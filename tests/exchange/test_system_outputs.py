@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from commands import invoke
 from dialometer.design.load import load_study
 from dialometer.errors import DialometerError
 from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
@@ -125,3 +126,62 @@ def test_the_study_is_ready_and_its_numbers_follow_the_files(tmp_path):
     with pytest.raises(DialometerError, match="the texts of the template 'likert' are about its own systems"):
         study_from_outputs("likert", [path], tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+QUESTIONS = ("How do I cook rice?", "Where is Paris?", "Write a haiku.")
+
+
+def chats(path, system, order):
+    """A log of chats, as programs around language models keep them."""
+    rows = [
+        {
+            "messages": [
+                {"role": "system", "content": f"You are {system}."},
+                {"role": "user", "content": QUESTIONS[n]},
+                {"role": "assistant", "content": f"{system} on {n}"},
+            ]
+        }
+        for n in order
+    ]
+    return write(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_two_files_of_chats_become_pairs(tmp_path):
+    first, second = chats(tmp_path / "v1.jsonl", "one", (0, 1, 2)), chats(tmp_path / "v2.jsonl", "two", (2, 0))
+    _, notes = study_from_outputs("pairs", [first, second], tmp_path / "study")
+    assert notes == ["dialogues are matched by their first turn", "dialogues without a counterpart are excluded: 1"]
+    study = load_study(tmp_path / "study")
+    assert [system.name for system in study.spec.systems] == ["v1", "v2"]
+    assert study.spec.analysis.comparisons[0].levels == ["v1", "v2"]
+    assert [(item.a.turns[-1].text, item.b.turns[-1].text) for item in study.items] == [
+        ("one on 0", "two on 0"),
+        ("one on 2", "two on 2"),
+    ]
+    assert {turn.speaker for item in study.items for turn in item.a.turns} == {"User", "Assistant"}
+    assert study.spec.design.items_per_rater == 2
+
+
+def test_dialogues_without_anything_in_common_are_paired_at_random(tmp_path):
+    first = chats(tmp_path / "v1.jsonl", "one", (0,))
+    second = chats(tmp_path / "v2.jsonl", "two", (1, 2))
+    _, notes = study_from_outputs("pairs", [first, second], tmp_path / "study")
+    assert notes == ["no id and no first turn is in both files, so dialogues are paired at random"]
+    assert len(load_study(tmp_path / "study").items) == 1
+
+
+def test_responses_to_the_same_prompts_are_compared_below_their_context(tmp_path):
+    files = []
+    for name in ("a", "b"):
+        rows = [{"prompt": question, "response": f"{name}: {question}"} for question in QUESTIONS]
+        files.append(write(tmp_path / f"{name}.jsonl", "".join(json.dumps(row) + "\n" for row in rows)))
+    study_from_outputs("pairs", files, tmp_path / "study")
+    study = load_study(tmp_path / "study")
+    assert study.spec.items.kind == "responses"
+    assert study.items[0].responses == {"a": "a: How do I cook rice?", "b": "b: How do I cook rice?"}
+
+
+def test_a_pair_has_two_sides(tmp_path):
+    path = write(tmp_path / "o.csv", "prompt,x,y,z\nWhy?,1,2,3\n")
+    with pytest.raises(DialometerError, match="a pair has two sides, but there are 3 systems"):
+        study_from_outputs("pairs", [path], tmp_path / "study")
+    assert "name one file each" in invoke("new", "pairs", tmp_path / "study", "--a", path, fails=True)

@@ -41,8 +41,17 @@ def add_to(app: typer.Typer) -> None:
                 "--responses",
                 metavar="FILE",
                 help="What your systems answered: one file with a column per system, or repeat it with one file per "
-                "system (templates compare and anchoring).",
+                "system (templates compare, pairs and anchoring).",
             ),
+        ] = None,
+        first: Annotated[
+            Path | None,
+            typer.Option(
+                "--a", metavar="FILE", help="Transcripts or responses of one system (template pairs, with --b)."
+            ),
+        ] = None,
+        second: Annotated[
+            Path | None, typer.Option("--b", metavar="FILE", help="Transcripts or responses of the other system.")
         ] = None,
         systems: Annotated[
             str, typer.Option("--systems", metavar="COLUMN,…", help="Columns of the file that are systems.")
@@ -76,6 +85,13 @@ def add_to(app: typer.Typer) -> None:
             return
         target = folder or Path(template)
         notes: list[str] = []
+        if first or second:
+            if not (first and second) or responses or template != "pairs":
+                raise DialometerError(
+                    "--a and --b name one file each of the two systems of a pair",
+                    remedy="dialometer new pairs DIR --a FILE --b FILE",
+                )
+            responses = [first, second]
         if responses:
             from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
 
@@ -83,7 +99,8 @@ def add_to(app: typer.Typer) -> None:
             copied, notes = study_from_outputs(template, responses, target, systems=columns, n_items=n_items)
         elif systems or n_items:
             raise DialometerError(
-                "--systems and --items are about files of responses", remedy="name the files with --responses"
+                "--systems and --items are about files of responses",
+                remedy="name the files with --responses, or --a and --b",
             )
         else:
             copied = copy_template(template, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ import yaml
 from dialometer.design.load import check_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, StudyError
+from dialometer.exchange.own_systems.dialogue_outputs import holds_responses, read_pairs
 from dialometer.exchange.own_systems.system_outputs import SystemOutputs, read_outputs
 
-TEMPLATES = ("compare", "anchoring")
+TEMPLATES = ("compare", "pairs", "anchoring")
 """Those whose texts fit any domain, or whose texts are adapted here."""
 PROVENANCE_SUFFIX = ".provenance.json"
 """Beside responses that bots gave: which models, and how they were decoded."""
@@ -27,6 +28,8 @@ WORDS_PER_S = 4.0  # reading with care
 S_PER_RATING = 6
 S_AROUND = 120  # consent, instructions, questions
 CENTS_PER_MINUTE = 25
+HEAD = r"^# Two versions of an assistant.*\n(?:^#.*\n)*"
+"""The remarks of a template about its own example."""
 
 
 def study_from_outputs(
@@ -42,9 +45,10 @@ def study_from_outputs(
         raise DialometerError(
             f"the texts of the template '{template}' are about its own systems",
             where="--responses",
-            remedy="use the template 'compare' (ratings) or 'anchoring' (magnitude estimation with anchors)",
+            remedy="use the template 'compare' (ratings), 'pairs' (two systems side by side) or 'anchoring' "
+            "(magnitude estimation with anchors)",
         )
-    outputs = read_outputs(files, systems=systems, n_items=n_items)
+    outputs = _outputs(template, files, systems, n_items)
     beside = files[0].with_name(files[0].name + PROVENANCE_SUFFIX)
     about = json.loads(beside.read_text(encoding="utf-8"))["systems"] if beside.is_file() else {}
     if template == "anchoring":
@@ -52,7 +56,7 @@ def study_from_outputs(
     copied = copy_template(template, folder)
     try:
         path = folder / "study.yaml"
-        change = _anchoring if template == "anchoring" else _compare
+        change = {"anchoring": _anchoring, "pairs": _pairs}.get(template, _compare)
         path.write_text(
             change(_own_systems(path.read_text(encoding="utf-8"), outputs, about), outputs), encoding="utf-8"
         )
@@ -72,6 +76,19 @@ def study_from_outputs(
         shutil.rmtree(folder)
         raise
     return copied, outputs.notes
+
+
+def _outputs(template: str, files: Sequence[Path], systems: Sequence[str], n_items: int | None) -> SystemOutputs:
+    if template == "pairs" and len(files) == 2 and not all(holds_responses(file) for file in files):
+        return read_pairs(files, n_items=n_items)
+    outputs = read_outputs(files, systems=systems, n_items=n_items)
+    if template == "pairs" and len(outputs.systems) != 2:
+        raise DialometerError(
+            f"a pair has two sides, but there are {len(outputs.systems)} systems: {', '.join(outputs.systems.values())}",
+            where=str(files[0]),
+            remedy="name two of them with --systems, or use the template 'compare'",
+        )
+    return outputs
 
 
 def _require_standards(outputs: SystemOutputs, path: Path) -> None:
@@ -115,27 +132,49 @@ def _own_systems(text: str, outputs: SystemOutputs, about: Mapping[str, Any]) ->
 
 def _compare(text: str, outputs: SystemOutputs) -> str:
     """Fewer items than the template gives, minutes by the length of the texts, pay by the minutes."""
-    n_practice, n_rated = _counts(outputs)
-    words = sum(
-        len(part.split())
-        for item in outputs.items
-        for part in (*(turn["text"] for turn in item["context"]), *item["responses"].values())
+    n_ratings = 2 * len(outputs.systems)
+    return _replaced(
+        _measured(text, outputs, n_ratings), ((HEAD, "# Responses of these systems, rated one by one.\n"),)
     )
+
+
+def _pairs(text: str, outputs: SystemOutputs) -> str:
+    """The kind of the items, and the same numbers."""
+    kind = "transcript_pair\n  file: items.jsonl\n  pairs: free"
+    return _replaced(
+        _measured(text, outputs, 2),
+        (
+            (HEAD, "# What these two systems said, compared side by side.\n"),
+            (kind, kind if outputs.kind == "transcript_pair" else f"{outputs.kind}\n  file: items.jsonl"),
+        ),
+    )
+
+
+def _measured(text: str, outputs: SystemOutputs, n_answers: int) -> str:
+    """How many items a rater gets, how long reading and answering takes, and what that pays."""
+    n_practice, n_rated = _counts(outputs)
+    words = sum(len(shown.split()) for item in outputs.items for shown in _texts(item))
     n_shown = min(12, n_rated)
-    s_per_item = words / len(outputs.items) / WORDS_PER_S + 2 * S_PER_RATING * len(outputs.systems)
+    s_per_item = words / len(outputs.items) / WORDS_PER_S + n_answers * S_PER_RATING
     minutes = max(2, round((n_shown * s_per_item + S_AROUND) / 60))
     return _replaced(
         text,
         (
-            (r"items_per_rater: 12", f"items_per_rater: {n_shown}"),
+            (r"items_per_rater: \d+", f"items_per_rater: {n_shown}"),
             (r"after_item: 4", f"after_item: {min(4, n_shown)}"),
             (r"n_practice_items: 0", f"n_practice_items: {n_practice}"),
-            (r"^  minutes: 12", f"  minutes: {minutes}"),
-            (r"^  pay_cents: 300", f"  pay_cents: {minutes * CENTS_PER_MINUTE}"),
-            (r"\n  Takes the output files of your own systems\.", ""),
-            (r"^# Two versions of an assistant.*\n(?:^#.*\n)*", "# Responses of these systems, rated one by one.\n"),
+            (r"^  minutes: \d+", f"  minutes: {minutes}"),
+            (r"^  pay_cents: \d+", f"  pay_cents: {minutes * CENTS_PER_MINUTE}"),
+            (r"\n  Takes the (?:output files|transcripts or outputs) of your own.*$", ""),
         ),
     )
+
+
+def _texts(item: Mapping[str, Any]) -> Iterator[str]:
+    """Everything of an item that a rater reads."""
+    turns = [*item.get("context", ()), *(turn for side in ("a", "b") for turn in item.get(side, {}).get("turns", ()))]
+    yield from (turn["text"] for turn in turns)
+    yield from item.get("responses", {}).values()
 
 
 def _anchoring(text: str, outputs: SystemOutputs) -> str:

@@ -75,6 +75,7 @@ class SystemOutputs:
     systems: dict[str, str]
     speakers: dict[str, Role]
     notes: list[str] = field(default_factory=list)
+    kind: str = "responses"
 
 
 @dataclass(slots=True)
@@ -147,7 +148,7 @@ class OutputReader:
             return list(dict.fromkeys(name for row in rows for name in row.cells["responses"]))
         known = {*CONTEXT, *ID, *STANDARD, *ABOUT, "metadata"}
         columns = [
-            name for name in dict.fromkeys(name for row in rows for name in row.cells) if _plain(name) not in known
+            name for name in dict.fromkeys(name for row in rows for name in row.cells) if plain_name(name) not in known
         ]
         if not 2 <= len(columns) <= MAX_SYSTEMS:
             seen = ", ".join(columns) or "none"
@@ -204,7 +205,7 @@ class OutputReader:
         problems = Problems(str(path))
         rows = list(self._rows(path, problems))
         problems.finish()
-        column = next((name for name in (rows[0].cells if rows else ()) if _plain(name) in RESPONSE), "")
+        column = next((name for name in (rows[0].cells if rows else ()) if plain_name(name) in RESPONSE), "")
         if not column:
             raise DialometerError(
                 "there is no column of responses",
@@ -297,7 +298,9 @@ class OutputReader:
             item["standard"] = standard
         metadata = dict(row.cells.get("metadata") or {}) if isinstance(row.cells.get("metadata"), dict) else {}
         metadata |= {
-            _plain(k): v for k, v in row.cells.items() if _plain(k) in ABOUT and k not in used and v not in (None, "")
+            plain_name(k): v
+            for k, v in row.cells.items()
+            if plain_name(k) in ABOUT and k not in used and v not in (None, "")
         }
         if metadata:
             item["metadata"] = metadata
@@ -369,11 +372,12 @@ def _why_not_text(value: Any) -> str:
     return next(filter(None, map(_why_not_text, parts)), "")
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A column's name without capitals, spaces and hyphens."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def _cell(row: Mapping[str, Any], names: Sequence[str]) -> Any:
     """The first of the columns that the row has, in the order of the names."""
-    cells = {_plain(str(key)): value for key, value in row.items()}
+    cells = {plain_name(str(key)): value for key, value in row.items()}
     return next((cells[name] for name in names if cells.get(name) not in (None, "")), None)

@@ -1,0 +1,109 @@
+"""Whole dialogues of two systems, one file each, put side by side as items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dialometer.errors import DialometerError
+from dialometer.exchange.own_systems.system_outputs import CONTEXT, RESPONSE, SystemOutputs, plain_name
+from dialometer.exchange.records import NewNames
+from dialometer.model.dialogue import Dialogue, Role, Turn
+from dialometer.readers import read_dialogues
+from dialometer.readers.json_records import first_record
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import delimiter_of
+from dialometer.readers.turn_parts import turn_as_json
+
+SPEAKERS: Mapping[Role, str] = {"user": "User", "agent": "Assistant"}
+"""Names that give no system away; other speakers keep their own."""
+
+
+def holds_responses(path: Path) -> bool:
+    """Whether a file has contexts beside responses; a file of whole dialogues has one or neither."""
+    head = SourceFile(path).head()
+    record = first_record(head)
+    line = next((line for line in head.splitlines() if line.strip()), "")
+    names = list(record) if isinstance(record, dict) else line.split(delimiter_of(line))
+    plain = {plain_name(str(name).strip('"')) for name in names}
+    return bool(plain & set(CONTEXT)) and bool(plain & set(RESPONSE))
+
+
+def read_pairs(
+    files: Sequence[Path], *, speakers: Mapping[str, Role] | None = None, n_items: int | None = None, seed: int = 1
+) -> SystemOutputs:
+    """Pairs of the two files' dialogues: those with the same id, else with the same first turn, else drawn at random."""
+    names = NewNames("system")
+    labels: dict[str, str] = {}
+    for path in files:
+        stem = SourceFile(path).stem
+        name = names.name(stem)
+        if name in labels:
+            raise DialometerError(f"two files are called '{stem}'", where=str(path), remedy="rename one")
+        labels[name] = stem
+    first, second = ([d for d in read_dialogues(path, speakers=speakers) if d.turns] for path in files)
+    rng = np.random.default_rng(seed)
+    pairs, notes = _matched(first, second, rng)
+    if n_items is not None and n_items < len(pairs):
+        drawn = np.sort(rng.choice(len(pairs), n_items, replace=False))
+        notes.append(f"{n_items:,} of {len(pairs):,} pairs are drawn at random (seed {seed})")
+        pairs = [pairs[number] for number in drawn]
+    width = len(str(len(pairs)))
+    systems = list(labels)
+    items = [
+        {
+            "id": f"pair-{number:0{width}d}",
+            "a": _side(systems[0], a),
+            "b": _side(systems[1], b),
+            "metadata": {"first": a.id, "second": b.id},
+        }
+        for number, (a, b) in enumerate(pairs, start=1)
+    ]
+    shown = {_speaker(turn): turn.role for pair in pairs for dialogue in pair for turn in dialogue.turns}
+    return SystemOutputs(items, labels, shown, notes, kind="transcript_pair")
+
+
+def _matched(
+    first: Sequence[Dialogue], second: Sequence[Dialogue], rng: np.random.Generator
+) -> tuple[list[tuple[Dialogue, Dialogue]], list[str]]:
+    n = min(len(first), len(second))
+    if not n:
+        raise DialometerError("there is nothing to compare", remedy="give two files that hold dialogues")
+    by, pairs = "first turn", _with_same(_first_turn, first, second)
+    if len(pairs) < n / 2:  # ids that are only line numbers would match anything, so they come second
+        by, pairs = "id", _with_same(lambda dialogue: dialogue.id, first, second)
+    if pairs:
+        n_alone = len(first) + len(second) - 2 * len(pairs)
+        without = [f"dialogues without a counterpart are excluded: {n_alone:,}"] if n_alone else []
+        return pairs, [f"dialogues are matched by their {by}", *without]
+    order = rng.permutation(len(second))
+    drawn = [(dialogue, second[place]) for dialogue, place in zip(first, order, strict=False)]
+    return drawn, ["no id and no first turn is in both files, so dialogues are paired at random"]
+
+
+def _with_same(
+    key_of: Callable[[Dialogue], str], first: Sequence[Dialogue], second: Sequence[Dialogue]
+) -> list[tuple[Dialogue, Dialogue]]:
+    """Pairs with the same key; of several dialogues with one key, the first of each file."""
+    one, other = ({key_of(dialogue): dialogue for dialogue in reversed(file)} for file in (first, second))
+    return [(dialogue, other[key]) for key, dialogue in reversed(one.items()) if key in other]
+
+
+def _first_turn(dialogue: Dialogue) -> str:
+    return " ".join(dialogue.turns[0].text.casefold().split())
+
+
+def _side(system: str, dialogue: Dialogue) -> dict[str, Any]:
+    prompt = {"system_prompt": dialogue.system_prompt} if dialogue.system_prompt else {}
+    return {"system": system, "turns": [_turn(turn) for turn in dialogue.turns], **prompt}
+
+
+def _speaker(turn: Turn) -> str:
+    return SPEAKERS.get(turn.role, turn.speaker)
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    return {**turn_as_json(turn), "speaker": _speaker(turn)}
