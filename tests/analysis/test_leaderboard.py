@@ -19,6 +19,7 @@ from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.votes.rankings import rank_systems
 from dialometer.analysis.families.votes.system_votes import duplicate_votes, system_votes
 from dialometer.analysis.shared.comparisons import p_adjusted
+from dialometer.analysis.shared.effect_words import flipped, readable
 from dialometer.analysis.shared.subgroups import RaterGroups, groups_test
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
@@ -427,7 +428,8 @@ def test_answer_headlines_table_and_power_read_the_same_tests(study, kind):
         assert line.estimate.value == declared(found)[pair]["preferred"].value
     beaten = [a for (s, a), row in declared(found).items() if s == "Fern" and row["p_adjusted"] <= 0.05]
     assert sorted(claim.what for claim in found.claims) == sorted(f"Fern is ahead of {name}" for name in beaten)
-    assert ("Fern is the best" in found.answer) == (len(beaten) == len(table(found, "board").rows) - 1)
+    best = "Fern is preferred to Reed" if kind == "two systems" else "Fern is the best"
+    assert (best in found.answer) == (len(beaten) == len(table(found, "board").rows) - 1)
     if kind == "two systems":
         assert any(section.name == "leaderboard-all-systems" for section in found.sections)
 
@@ -563,3 +565,13 @@ def test_groups_of_raters_are_tested_over_raters_and_items():
     assert alone.p_value == pytest.approx(welch, rel=0.4)
     shared = groups_test(groups, values, rater, nothing, items=np.repeat([0, 1, 2, 3], 6), has_items=True).test
     assert shared.p_value > alone.p_value
+
+
+def test_a_difference_reads_as_the_share_that_tables_show(study):
+    """With ties, a sentence about a hypothesis and the table give the same share: a tie counts half in both."""
+    data = data_of(study, rows_from(study, TRUE, n_raters=15, tie=0.8))
+    tests = ANALYSES.get("leaderboard").primary_tests(data, study.spec.analysis.comparisons[0], OPTIONS)
+    for (first, second), row in declared(run(data, OPTIONS)).items():
+        gap = tests.get(f"{first} against {second}") or flipped(tests[f"{second} against {first}"])
+        assert gap.details["tie"] > 0
+        assert readable(gap)[0].value == pytest.approx(row["preferred"].value, abs=1e-9)

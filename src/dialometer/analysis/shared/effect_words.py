@@ -6,8 +6,10 @@ verdict on a hypothesis and in what to do next.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dialometer.analysis.base.wording import (
     after_correction,
@@ -64,7 +66,8 @@ def readable(estimate: Estimate) -> tuple[Estimate, bool]:
     if estimate.details.get("is_log"):
         return as_ratio(estimate), False
     if estimate.unit == "log odds":
-        value, low, high = (_probability(odds) for odds in (estimate.value, estimate.low, estimate.high))
+        ends = np.array([estimate.value, estimate.low, estimate.high])
+        value, low, high = expected_share(ends, float(estimate.details.get("tie", 0.0))).tolist()
         return replace(estimate, value=value, low=low, high=high, unit="probability"), True
     if estimate.details.get("quantity") == "percentage points":
         value, low, high = (100 * share for share in (estimate.value, estimate.low, estimate.high))
@@ -84,8 +87,12 @@ def counted_in(estimate: Estimate) -> str:
     return {"ICC": "difference in ICC", "score": "difference in score"}.get(quantity, quantity)
 
 
-def _probability(log_odds: float) -> float:
-    return math.nan if math.isnan(log_odds) else 1 / (1 + math.exp(-log_odds))
+def expected_share(log_odds: NDArray[np.float64], tie: float = 0.0) -> NDArray[np.float64]:
+    """Expected points (a win 1, a tie ½) at differences of strengths; ``tie`` is Davidson's parameter, 0 without ties."""
+    size = np.abs(log_odds)
+    even = tie * np.exp(-size / 2)
+    ahead = (1 + even / 2) / (1 + np.exp(-size) + even)
+    return np.where(log_odds < 0, 1 - ahead, ahead)
 
 
 def effect_words(estimate: Estimate, first: str, second: str, correction: str) -> str:

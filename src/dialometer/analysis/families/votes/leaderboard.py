@@ -79,6 +79,8 @@ def answer_words(main: SystemRanking, *, name: str) -> str:
     if main.ranks is None:
         return f"{first} comes first of {n} systems{where}, but one rater says nothing about others."
     rivals = main.rivals()
+    if not rivals and n == 2:
+        return f"{first} is preferred to {main.ranked[1]}{where}, in an estimated {percent(main.wins[first].value)} of choices."
     if not rivals:
         return f"{first} is the best of {n} systems{where}, with {rate}."
     if n == 2 and percent(main.wins[first].value) == "50%":

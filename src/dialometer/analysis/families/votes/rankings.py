@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.families.votes.vote_model import Contrasts, VoteModel, expected_points, outward, vote_model
+from dialometer.analysis.families.votes.vote_model import Contrasts, VoteModel, outward, tie_of, vote_model
 from dialometer.analysis.shared.comparisons import corrected_by_name, is_significant
+from dialometer.analysis.shared.effect_words import expected_share
 from dialometer.analysis.shared.ranking import Lead, lead
 from dialometer.model.estimate import Estimate
 from dialometer.stats.clustered.two_way import two_way_share
@@ -135,7 +136,7 @@ def _wins(fit: BradleyTerry, name: str, strength: Estimate) -> Estimate:
     gap = parameters[names.index(name)] - parameters[others]
 
     def at(end: float) -> float:
-        return float(expected_points(gap + stretch * (end - strength.value), fit).mean())
+        return float(expected_share(gap + stretch * (end - strength.value), tie_of(fit)).mean())
 
     low, high = outward(at(strength.low), at(strength.high))
     return replace(

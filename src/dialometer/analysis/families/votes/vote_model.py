@@ -14,11 +14,11 @@ from itertools import combinations
 import numpy as np
 
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.shared.effect_words import expected_share
 from dialometer.analysis.shared.ranking import adjusted_pairs, difference
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.effects.multiplicity import Correction, adjust
-from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.bradley_terry import BradleyTerry, Ties, bradley_terry
 from dialometer.stats.ranking.strength_contrasts import StrengthContrasts
 from dialometer.stats.ranking.vote_variance import VoteVariance, is_item_per_rater, vote_variance
@@ -69,8 +69,8 @@ class VoteModel:
         if not plain.is_known or gap is None:
             return replace(plain, low=math.nan, high=math.nan, interval_method="")
         ends = np.array([gap.low, gap.high])
-        low, high = outward(*expected_points(ends, self.fit).tolist())
-        around = expected_points(gap.value + np.array([-_STEP, _STEP]), self.fit)
+        low, high = outward(*expected_share(ends, tie_of(self.fit)).tolist())
+        around = expected_share(gap.value + np.array([-_STEP, _STEP]), tie_of(self.fit))
         error = float(gap.details["standard_error"]) * float(np.diff(around)[0]) / (2 * _STEP)
         value = plain.value
         details = {**gap.details, "null": 0.5, "standard_error": error, "n_effective": value * (1 - value) / error**2}
@@ -103,15 +103,16 @@ class VoteModel:
         pairs = list(combinations(in_order, 2))
         if len(ranked) > MOST_PAIRED:
             pairs = [(ranked[0], name) for name in ranked[1:]]
-        estimates = strengths.estimates(strengths.pair_rows(pairs), [f"{a} - {b}" for a, b in pairs], n=self.votes.n)
+        found = strengths.estimates(strengths.pair_rows(pairs), [f"{a} - {b}" for a, b in pairs], n=self.votes.n)
+        # Sentences turn a difference into a share of choices, in which a tie counts half, as in every table.
+        tie = {"tie": tie_of(self.fit)}
+        estimates = [replace(gap, details={**gap.details, **tie}) for gap in found]
         return _corrected(dict(zip(pairs, estimates, strict=True)), len(ranked), self.options.correction)
 
 
-def expected_points(gap: Floats, fit: BradleyTerry) -> Floats:
-    """Expected points (a win 1, a tie ½) at differences of strengths, under Davidson's model where ties have a parameter."""
-    tie = fit.tie_parameter.value if fit.tie_parameter is not None and fit.tie_parameter.is_known else 0.0
-    up, down = np.exp(gap / 2), np.exp(-gap / 2)
-    return np.asarray((up + tie / 2) / (up + down + tie))
+def tie_of(fit: BradleyTerry) -> float:
+    """Davidson's tie parameter; 0 where the model has none."""
+    return fit.tie_parameter.value if fit.tie_parameter is not None and fit.tie_parameter.is_known else 0.0
 
 
 def outward(low: float, high: float) -> tuple[float, float]:
