@@ -110,8 +110,8 @@ def test_the_leader_is_told_from_those_it_beats_only():
     assert (found.best, found.behind, found.level) == ("b", ("a",), ("c",))
     assert not found.is_clear
     words = lead_words(found, pairs, "holm")
-    assert "b is ahead of a (p = .003)" in words
-    assert "does not differ significantly from c (p = .600)" in words
+    assert "b is ahead of a (p\u00a0=\u00a0.003)" in words
+    assert "does not differ significantly from c (p\u00a0=\u00a0.600)" in words
     assert difference(pairs, "b", "a").value == 1.0
     assert difference(pairs, "b", "a").low == pytest.approx(0.8)
     assert difference(pairs, "a", "d") is None

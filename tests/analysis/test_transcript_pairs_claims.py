@@ -121,7 +121,7 @@ def test_what_holds_for_these_texts_only_is_worded_so(study):
     assert not general_claims(found.answer)
     assert [claim.is_general for claim in found.claims] == [False] * 5
     assert found.headlines[1].sentence.startswith(
-        "In general (the confidence interval shown) not significant, corrected p = "
+        "In general (the confidence interval shown) not significant, corrected p\u00a0=\u00a0"
     )
     assert "two pairs are too few. In these two pairs, " in found.headlines[1].sentence
     declared = next(table for table in tables(found) if table.name == "pairs-declared-strategies_preferred")

@@ -78,7 +78,7 @@ def test_an_expected_difference_is_supported_contradicted_or_undecided(likert):
     # The other way round: the same test, named from the other side.
     assert hypothesis_on(likert, down, expected=["rules > neural"]).result == "supported"
     words = hypothesis_on(likert, down, expected=["rules > neural"]).verdict().tests
-    assert words == "Rules is rated 0.80 points higher than Neural [0.40, 1.20], p = .001."
+    assert words == "Rules is rated 0.80 points higher than Neural [0.40, 1.20], p\u00a0=\u00a0.001."
 
 
 def test_every_expected_difference_must_be_shown(likert):
@@ -110,7 +110,11 @@ def test_significance_is_that_of_the_corrected_test(likert):
 @pytest.mark.parametrize(
     ("named", "unit", "words"),
     [
-        ({}, "", "Helpfulness: A is rated 0.50 points lower than B (95% confidence interval −0.90 to −0.10, p = .010)"),
+        (
+            {},
+            "",
+            "Helpfulness: A is rated 0.50 points lower than B (95% confidence interval −0.90 to −0.10, p\u00a0=\u00a0.010)",
+        ),
         ({"is_log": True}, "", "Helpfulness: A is rated 0.61 times as high as B"),
         ({"quantity": "percentage points"}, "", "Helpfulness: A is 50.00 percentage points lower than B"),
         ({"about": ""}, "log odds", "A is preferred to B with an estimated probability of 38%"),

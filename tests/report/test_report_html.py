@@ -180,7 +180,7 @@ def test_headlines_in_words():
         "58%",
         "",
         "95% confidence interval [49, 67]",
-        "p = .081",
+        "p\u00a0=\u00a0.081",
     )
     elo = write_headline(Headline("x", Estimate(1512.3, 9, "Elo", 1480, 1544, unit="Elo"), ""))
     assert (elo.value, elo.unit) == ("1,512", "Elo")

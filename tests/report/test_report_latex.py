@@ -70,7 +70,7 @@ def test_numbers_notes_and_gaps(report):
     tables = {table.name: latex_table(table) for table in report.tables()}
     ratings = tables["anchoring_ratings"]
     assert r"2.34 {\small [2.23, 2.45]}" in ratings
-    assert r"$<$ .001" in ratings
+    assert r"$<$~.001" in ratings
     assert r"\textit{not enough data}\textsuperscript{a}" in ratings
     assert r"\textsuperscript{a}~1 rater; at least 2 are needed" in ratings
     assert r"61\% {\small [50, 71]}" in tables["preference"]

@@ -30,7 +30,7 @@ def test_every_kind_of_cell():
     assert column("mark", [True, False, "partly", None]) == ["✓", "–", "partly", "not enough data"]
     assert column("p_value", [0.02, Estimate(3, 9, "t", p_value=0.0001), unknown("t", "why")]) == [
         ".020",
-        "< .001",
+        "<\u00a0.001",
         "not enough data",
     ]
     assert column("estimate", [mean(0.5, 0.2), 0.25]) == ["0.50 [0.30, 0.70]", "0.25"]
@@ -110,7 +110,7 @@ def test_how_the_numbers_were_made():
 
 def test_all_about_one_number():
     estimate = Estimate(0.5, 1200, "proportion", 0.2, 0.8, interval_method="Wilson", p_value=0.03)
-    assert describe(estimate) == "proportion; n = 1,200; 95% confidence interval: Wilson; p = .030"
+    assert describe(estimate) == "proportion; n = 1,200; 95% confidence interval: Wilson; p\u00a0=\u00a0.030"
 
 
 def test_marks_go_on_after_z():

@@ -17,6 +17,7 @@ _PREAMBLE = (
     r"\usepackage[margin=2cm]{geometry}",
     r"\usepackage{booktabs,graphicx,iftex}",
     r"\ifPDFTeX\usepackage[T1]{fontenc}\usepackage[utf8]{inputenc}\usepackage{textcomp}\fi",
+    r"\ifPDFTeX\IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}\fi",
 )
 
 

@@ -11,6 +11,8 @@ from dialometer.model.report import Headline, Report
 
 NOT_ENOUGH = "not enough data"
 MINUS = "−"
+NO_BREAK = "\u00a0"
+"""A space at which a line does not end."""
 _MAX_DIGITS = 6
 RATIO_UNITS = ("times", "ratio", "odds ratio")
 """Units of estimates for which 1 means no difference."""
@@ -50,7 +52,10 @@ def write_percent(share: float, n_digits: int = 0) -> str:
 
 
 def write_p(p: float, *, is_bare: bool = False) -> str:
-    """``p < .001`` or ``p = .023``; bare, for a column that is headed p, ``< .001`` or ``.023``."""
+    """``p < .001`` or ``p = .023``; bare, for a column that is headed p, ``< .001`` or ``.023``.
+
+    Its spaces do not break, so that a number never begins a line without its sign. Every p-value is written here.
+    """
     if math.isnan(p):
         return NOT_ENOUGH
     sign, number = "=", f"{p:.3f}".removeprefix("0")
@@ -59,8 +64,8 @@ def write_p(p: float, *, is_bare: bool = False) -> str:
     elif p > 0.999:
         sign, number = ">", ".999"
     if is_bare:
-        return number if sign == "=" else f"{sign} {number}"
-    return f"p {sign} {number}"
+        return number if sign == "=" else f"{sign}{NO_BREAK}{number}"
+    return f"p{NO_BREAK}{sign}{NO_BREAK}{number}"
 
 
 def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) -> int:

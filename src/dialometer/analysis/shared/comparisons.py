@@ -130,6 +130,14 @@ def p_cell(p: float) -> float | None:
     return None if math.isnan(p) else p
 
 
+def without_empty_interval(estimate: Estimate) -> Estimate:
+    """The estimate; where all items agree alike, resampling has nothing to vary and its interval says nothing."""
+    if not estimate.has_interval or estimate.low < estimate.high:
+        return estimate
+    why = "agreement is the same on all items, so there is no confidence interval"
+    return replace(estimate, low=math.nan, high=math.nan, interval_method="", notes=(*estimate.notes, why))
+
+
 def known_cell(estimate: Estimate) -> Cell:
     """An estimate for a table; None where there are not enough data."""
     return estimate if estimate.is_known else None

@@ -133,6 +133,7 @@ def _differences(evaluation: Evaluation, judge: str, labels: Mapping[str, str]) 
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.report.numbers import write_p
     from dialometer.retrieval.selection import CROWD
 
     pairs = [pair for pair in evaluation.comparisons if pair.judge == judge and CROWD not in (pair.first, pair.second)]
@@ -156,7 +157,7 @@ def _differences(evaluation: Evaluation, judge: str, labels: Mapping[str, str]) 
             f"{labels.get(pair.first, pair.first)} − {labels.get(pair.second, pair.second)}",
             "0.0" if math.isnan(pair.difference.value) else f"{100 * pair.difference.value:+.1f}",
             _signed(pair.difference),
-            "–" if math.isnan(p) else ("< .001" if p < 0.001 else f"{p:.3f}"),
+            "–" if math.isnan(p) else write_p(p, is_bare=True),
         )
     results.print(table)
 

@@ -1,11 +1,13 @@
 r"""Every table for a paper: a ``table`` with booktabs rules, text escaped, notes below; and the appendix as a document.
 
-The preamble needs ``\usepackage{booktabs}`` and UTF-8; texts in scripts other than Latin need LuaLaTeX or XeLaTeX.
+The preamble needs ``\usepackage{booktabs,graphicx}`` and UTF-8; texts in scripts other than Latin need LuaLaTeX or XeLaTeX.
+A table wider than the text is scaled down to it, and one longer than a page goes on in further floats.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from dialometer.model.report import Table
@@ -33,7 +35,33 @@ _ESCAPES = {
     "≤": r"$\leq$",
     "≥": r"$\geq$",
     "∞": r"$\infty$",
+    "≈": r"$\approx$",
+    "≠": r"$\neq$",
+    "±": r"$\pm$",
+    "÷": r"$\div$",
+    "→": r"$\rightarrow$",
+    "′": r"$'$",
+    "√": r"$\surd$",
     "✓": "yes",
+    "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$",
+    "β": r"$\beta$",
+    "\N{GREEK SMALL LETTER GAMMA}": r"$\gamma$",
+    "δ": r"$\delta$",
+    "Δ": r"$\Delta$",
+    "ε": r"$\varepsilon$",
+    "η": r"$\eta$",
+    "θ": r"$\theta$",
+    "κ": r"$\kappa$",
+    "λ": r"$\lambda$",
+    "μ": r"$\mu$",
+    "µ": r"$\mu$",
+    "\N{GREEK SMALL LETTER RHO}": r"$\rho$",
+    "\N{GREEK SMALL LETTER SIGMA}": r"$\sigma$",
+    "τ": r"$\tau$",
+    "φ": r"$\varphi$",
+    "Φ": r"$\Phi$",
+    "χ": r"$\chi$",
+    "ω": r"$\omega$",
     "\u00a0": "~",
     "\u202f": r"\,",
 }
@@ -60,7 +88,7 @@ def write(rendering: Rendering) -> list[Path]:
 
 def escape(text: str) -> str:
     """Text that LaTeX prints as it stands; line breaks become spaces, other control characters go."""
-    flat = " ".join(text.split())
+    flat = re.sub(r"[ \t\n\r\f\v]+", " ", text).strip(" ")
     clean = "".join(c for c in flat if c.isprintable() or c in "\u00a0\u202f")
     return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], clean)
 
@@ -81,28 +109,46 @@ def _column_types(written: WrittenTable) -> str:
     )
 
 
+MOST_ROWS = 30
+"""Rows of one float: more would not fit on a page."""
+
+
 def latex_table(table: Table, *, label: str = "") -> str:
-    """The table as a LaTeX float with the caption above and the notes below."""
+    """The table as a LaTeX float with the caption above and the notes below; a long one as several."""
     written = write_table(table)
-    columns = _column_types(written)
     caption = " ".join(escape(part) for part in (_stop(table.title), table.caption) if part)
-    lines = [
-        "% needs \\usepackage{booktabs}",
-        "\\begin{table}[htbp]",
-        "  \\centering",
-        f"  \\caption{{{caption}}}",
-        f"  \\label{{tab:{label or file_name(table.name)}}}",
-        f"  \\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
+    parts = [written.rows[start : start + MOST_ROWS] for start in range(0, len(written.rows), MOST_ROWS)] or [()]
+    lines = ["% needs \\usepackage{booktabs,graphicx}"]
+    for number, rows in enumerate(parts):
+        is_last = number == len(parts) - 1
+        lines += [
+            "\\begin{table}[htbp]",
+            "  \\centering",
+            *(
+                [f"  \\caption{{{caption}}}", f"  \\label{{tab:{label or file_name(table.name)}}}"]
+                if not number
+                else []
+            ),
+            *([f"  {escape(table.title.rstrip('.'))} (continued)\\par\\smallskip"] if number else []),
+            *_tabular(written, rows),
+            *(_notes(written) if is_last else []),
+            "\\end{table}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _tabular(written: WrittenTable, rows: Sequence[tuple[WrittenCell, ...]]) -> list[str]:
+    """Some rows under the headings, never wider than the text."""
+    return [
+        "  \\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
+        f"  \\begin{{tabular}}{{@{{}}{_column_types(written)}@{{}}}}",
         "    \\toprule",
         f"    {_row([escape(heading.label) for heading in written.headings])}",
         "    \\midrule",
-        *(f"    {_row([_cell(cell) for cell in row])}" for row in written.rows),
+        *(f"    {_row([_cell(cell) for cell in row])}" for row in rows),
         "    \\bottomrule",
-        "  \\end{tabular}",
-        *_notes(written),
-        "\\end{table}",
+        "  \\end{tabular}}",
     ]
-    return "\n".join(lines) + "\n"
 
 
 def _row(cells: list[str]) -> str:

@@ -93,13 +93,17 @@ def interval_alpha(
     values: ArrayLike,
     items: ArrayLike,
     *,
+    clusters: ArrayLike | None = None,
     resampled: str = "items",
     n_resamples: int = 2000,
     seed: int = 0,
     confidence: float = 0.95,
     label: str = "",
 ) -> Estimate:
-    """Interval alpha from one value and item per judgment; distinct values may be as many as judgments."""
+    """Interval alpha from one value and item per judgment; distinct values may be as many as judgments.
+
+    Where several items belong together (the systems on one screen), ``clusters`` says which: they are drawn together.
+    """
     y = numbers(values)
     method = "Krippendorff's alpha, interval"
     _, item = np.unique(np.asarray(items), return_inverse=True)
@@ -108,10 +112,17 @@ def interval_alpha(
     total, square = (np.bincount(item, weights=part).astype(np.float64) for part in (x, x**2))
     is_pairable = size >= 2
     n = int(is_pairable.sum())
+    parts = _parts(size[is_pairable], total[is_pairable], square[is_pairable])
+    if clusters is not None:
+        of_item = np.zeros(len(size), dtype=np.int64)
+        of_item[item] = np.unique(np.asarray(clusters), return_inverse=True)[1].ravel()
+        _, cluster = np.unique(of_item[is_pairable], return_inverse=True)
+        n = int(cluster.max(initial=-1)) + 1
+        parts = np.stack([np.bincount(cluster, weights=part, minlength=n) for part in parts.T], axis=1)
     if n < 2:
         return unknown(method, "fewer than two things with two ratings; have items judged by more raters", label=label)
     return bootstrap(
-        _squared_differences(size[is_pairable], total[is_pairable], square[is_pairable]),
+        _squared_differences(parts),
         n,
         method=method,
         resampled=resampled,
@@ -167,12 +178,16 @@ def _fixed_distance(counts: Floats, distance: Floats) -> WeightedStatistic:
 
 def _interval(values: Floats, counts: Floats) -> WeightedStatistic:
     x = values - (counts.sum(axis=0) @ values) / counts.sum()
-    return _squared_differences(counts.sum(axis=1), counts @ x, counts @ x**2)
+    return _squared_differences(_parts(counts.sum(axis=1), counts @ x, counts @ x**2))
 
 
-def _squared_differences(size: Floats, total: Floats, square: Floats) -> WeightedStatistic:
-    """Interval alpha from the number, sum and sum of squares of each item's ratings, however many values are distinct."""
-    parts = np.stack([(size * square - total**2) / (size - 1), size, total, square], axis=1)
+def _parts(size: Floats, total: Floats, square: Floats) -> Floats:
+    """What an item adds to interval alpha, from the number, sum and sum of squares of its ratings; sums of it add up too."""
+    return np.stack([(size * square - total**2) / (size - 1), size, total, square], axis=1)
+
+
+def _squared_differences(parts: Floats) -> WeightedStatistic:
+    """Interval alpha from the parts of each item, however many values are distinct."""
 
     def statistic(weights: Floats) -> Floats:
         within, n, sums, squares = weighted_sums(weights, parts).T

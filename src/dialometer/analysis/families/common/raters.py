@@ -75,12 +75,22 @@ def choice_frame(data: StudyData, confidence: float) -> pl.DataFrame:
     """Share of the others who chose the same, averaged over what each rater judged, with Wilson's interval."""
     rows = data.judgments.filter(pl.col("choice").is_not_null() & pl.col("value").is_null())
     what = ["item", "criterion", "turn"]
-    rows = rows.select("rater", *what, "choice").with_columns(pl.col("turn").fill_null(-1))
-    rows = rows.with_columns(
-        pl.len().over(what).alias("n"), pl.len().over([*what, "choice"]).alias("same"), pl.col("rater")
-    ).filter(pl.col("n") > 1)
+    rows = rows.with_columns(pl.col("turn").fill_null(-1))
+    # A worst beside the best is a second choice on the same screen: both count half.
+    ends = pl.concat(
+        [
+            rows.select("rater", *what, pl.lit(end).alias("end"), pl.col(end).alias("picked"))
+            for end in ("choice", "worst")
+        ]
+    ).drop_nulls("picked")
+    what.append("end")
+    ends = ends.with_columns(pl.len().over(what).alias("n"), pl.len().over([*what, "picked"]).alias("same")).filter(
+        pl.col("n") > 1
+    )
     share = (pl.col("same") - 1) / (pl.col("n") - 1)
-    frame = rows.group_by("rater").agg(share.mean().alias("agreement"), pl.len().alias("n_shared"))
+    frame = ends.group_by("rater").agg(
+        share.mean().alias("agreement"), (pl.col("end") == "choice").sum().alias("n_shared")
+    )
     n = frame["n_shared"].to_numpy().astype(np.float64)
     low, high = wilson_bounds(frame["agreement"].to_numpy(), n, confidence)
     return frame.with_columns(
@@ -327,28 +337,26 @@ def _look_table(frame: pl.DataFrame, reasons: list[list[str]], places: list[int]
 
 
 def _spread_table(frame: pl.DataFrame, kind: str) -> Table:
-    """How raters differ: quartiles of every sign."""
-    shown = [
-        ("agreement", f"Agreement: {kind}"),
-        ("median_s", "Seconds per screen"),
-        ("same_share", "Share of the commonest answer"),
-        ("longest_run", "Longest run of one answer"),
-    ]
-    body: list[tuple[Cell, ...]] = []
-    for name, label in shown:
-        values = frame[name].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy()
-        quantiles = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist() if len(values) else [None] * 5
-        body.append((label, len(values), *quantiles))
+    """How raters differ: quartiles of every sign, a column each, so that every sign has its own unit and digits."""
+    is_share = not kind.startswith("correlation")
+    shown = (
+        Column("agreement", "Agreement with the rest", "percent" if is_share else "number", 0 if is_share else 2),
+        Column("median_s", "Seconds per screen", "number", 1),
+        Column("same_share", "Commonest answer", "percent", 0),
+        Column("longest_run", "Longest run of one answer", "count"),
+    )
     headings = ("Lowest", "Lower quartile", "Median", "Upper quartile", "Highest")
+    columns: list[list[Cell]] = []
+    for column in shown:
+        values = frame[column.name].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy()
+        columns.append(np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist() if len(values) else [None] * len(headings))
     return Table(
         "rater_spread",
         "How raters differ",
-        (
-            Column("sign", "Sign"),
-            Column("raters", "Raters", "count"),
-            *(Column(f"q{place}", heading, "number") for place, heading in enumerate(headings)),
-        ),
-        tuple(body),
+        (Column("quartile", "Quartile"), *shown),
+        tuple((heading, *cells) for heading, *cells in zip(headings, *columns, strict=True)),
+        caption=f"{n_of(len(frame), 'rater')}. Agreement: {kind}. Commonest answer: its share of a rater's answers, mean over "
+        "criteria.",
     )
 
 

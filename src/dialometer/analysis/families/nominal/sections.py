@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -35,6 +33,7 @@ from dialometer.analysis.shared.comparisons import (
     p_adjusted,
     p_cells,
     p_columns,
+    without_empty_interval,
 )
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Section, Table
@@ -265,7 +264,7 @@ def agreement_section(answers: Sequence[Answers], options: Options) -> Section:
             krippendorff_alpha(matrix, "nominal", **options.resampling),
             gwet_coefficient(matrix, names, confidence=options.confidence),
         )
-        estimates = [_without_empty_interval(one) for one in found]
+        estimates = [without_empty_interval(one) for one in found]
         rows.append((given.label, len(given.things), *map(known_cell, estimates)))
         notes += [f"{given.label}: {sentence(note)}" for one in estimates for note in one.notes]
         if estimates[2].is_known:
@@ -288,14 +287,6 @@ def agreement_section(answers: Sequence[Answers], options: Options) -> Section:
         notes=tuple(dict.fromkeys(notes)),
     )
     return Section("agreement", "Agreement of the raters", tuple(words), (table,))
-
-
-def _without_empty_interval(estimate: Estimate) -> Estimate:
-    """The estimate; where all items agree alike, resampling has nothing to vary and its interval says nothing."""
-    if not estimate.has_interval or estimate.low < estimate.high:
-        return estimate
-    why = "agreement is the same on all items, so there is no interval"
-    return replace(estimate, low=math.nan, high=math.nan, interval_method="", notes=(*estimate.notes, why))
 
 
 def majority_section(answers: Sequence[Answers]) -> Section:

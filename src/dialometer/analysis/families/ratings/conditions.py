@@ -218,7 +218,9 @@ def _effects_table(effects: list[FactorEffects]) -> Table:
                 (
                     effect.measure.label,
                     effect.term_label(term),
-                    shown(effect.measure, estimate) if is_difference or not estimate.is_known else estimate,
+                    shown(effect.measure, estimate, n_factors=len(term.split(":")))
+                    if is_difference or not estimate.is_known
+                    else estimate,
                     _statistic(estimate),
                     estimate.p_value if estimate.is_known else None,
                     permuted.p_value if permuted.is_known else None,

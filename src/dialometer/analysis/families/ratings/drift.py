@@ -9,7 +9,7 @@ from scipy import stats
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure
-from dialometer.analysis.base.wording import after_correction, as_ratio, listed, n_of, p_words
+from dialometer.analysis.base.wording import after_correction, listed, n_of, p_words
 from dialometer.analysis.families.ratings.factor_effects import effect_heading, null_of, shown
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Table
@@ -96,18 +96,16 @@ def _estimate(slopes: RaterSlopes, place: int, options: Options, *, is_shrunken:
     return Estimate(centre, 1, method, low=centre - reach, high=centre + reach, confidence=options.confidence)
 
 
-def _largest(slopes: RaterSlopes) -> list[int]:
-    """The raters with the largest drift, from falling to rising."""
-    chosen = np.argsort(-np.abs(slopes.shrunken), kind="stable")[:MOST_SHOWN]
-    return [int(place) for place in chosen[np.argsort(slopes.shrunken[chosen], kind="stable")]]
+def _clearest(slopes: RaterSlopes) -> list[int]:
+    """The raters whose drift is clearest (smallest p-value first): the same ones in figure and table."""
+    return [int(place) for place in np.argsort(slopes.p_values, kind="stable")[:MOST_SHOWN]]
 
 
 def _figure(measure: Measure, slopes: RaterSlopes, options: Options) -> Figure:
-    dots = []
-    for place in _largest(slopes):
-        estimate = _estimate(slopes, place, options, is_shrunken=slopes.sd > 0)
-        dots.append(Dot(str(slopes.raters[place]), as_ratio(estimate) if measure.is_log else estimate))
-    shrunken = "pulled towards the mean by the share of chance in them" if slopes.sd > 0 else "each rater alone"
+    dots = [
+        Dot(str(slopes.raters[place]), shown(measure, _estimate(slopes, place, options, is_shrunken=False)))
+        for place in sorted(_clearest(slopes), key=lambda place: slopes.slopes[place])
+    ]
     return Figure(
         "drift_of_raters",
         "Drift of single raters",
@@ -115,34 +113,46 @@ def _figure(measure: Measure, slopes: RaterSlopes, options: Options) -> Figure:
             dots, value_title=f"{effect_heading(measure).lower()} per {PER_ITEMS} items", reference=null_of(measure)
         ),
         alt=f"Change of level per {PER_ITEMS} items for {listed(f'{dot.label} {dot.estimate}' for dot in dots)}.",
-        caption=f"The {len(dots)} raters with the largest change in level; slopes {shrunken}.",
+        caption=f"{_who(slopes)}, from falling to rising; the numbers are those of the table.",
     )
+
+
+def _who(slopes: RaterSlopes) -> str:
+    """Which raters are shown."""
+    n = len(slopes.slopes)
+    return f"The {MOST_SHOWN} of {n} raters whose drift is clearest" if n > MOST_SHOWN else "All raters"
 
 
 def _table(measure: Measure, level: RaterSlopes, apart: RaterSlopes | None, options: Options) -> Table:
     of_agreement = (
         {} if apart is None else {rater: float(p) for rater, p in zip(apart.raters, apart.p_adjusted, strict=True)}
     )
-    order = np.argsort(level.p_values, kind="stable")[:MOST_SHOWN].tolist()
     body: list[tuple[Cell, ...]] = [
         (
             str(level.raters[place]),
             shown(measure, _estimate(level, place, options, is_shrunken=False)),
+            *([shown(measure, _estimate(level, place, options, is_shrunken=True))] if level.sd > 0 else []),
             float(level.p_adjusted[place]),
             of_agreement.get(level.raters[place]),
         )
-        for place in order
+        for place in _clearest(level)
     ]
     return Table(
         "drift_of_raters",
-        "Raters with the strongest drift",
+        "Raters whose drift is clearest",
         (
             Column("rater", "Rater"),
             Column("slope", f"{effect_heading(measure)} per {PER_ITEMS} items", "estimate"),
+            *([Column("shrunken", "the same, shrunken", "estimate")] if level.sd > 0 else []),
             Column("p_level", f"p, level{after_correction(options.correction)}", "p_value"),
             Column("p_agreement", f"p, agreement{after_correction(options.correction)}", "p_value"),
         ),
         tuple(body),
-        caption="A straight line per rater through the ratings relative to the mean of what was rated; agreement is the "
-        "distance to that mean, without the rater's own level.",
+        caption=f"{_who(level)}. A straight line per rater through the ratings relative to the mean of what was rated; "
+        "agreement is the distance to that mean, without the rater's own level."
+        + (
+            " Shrunken slopes are pulled towards the mean of all raters by the share of chance in them."
+            if level.sd > 0
+            else ""
+        ),
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import OVERALL, Measure, Measures, RaterRows
+from dialometer.analysis.base.scale_units import difference_within
 from dialometer.analysis.base.wording import (
     as_ratio,
     baseline,
@@ -159,9 +160,10 @@ class FactorEffects:
         name = contrast.factor.name
         first, second = (_code(contrast.factor, level) for level in (contrast.level, contrast.base))
         try:
-            return self.fit.compare({name: first, **fixed}, {name: second, **fixed})
+            gap = self.fit.compare({name: first, **fixed}, {name: second, **fixed})
         except OverflowError:
             return unknown("mixed model", "hardly any data: the interval has no bounds; collect more", n=self.fit.n)
+        return difference_within(gap, *self.measure.bounds)
 
     def terms(self) -> dict[str, Estimate]:
         """Every main effect and interaction."""
@@ -194,9 +196,15 @@ def _code(factor: Factor, level: Level) -> str:
     return str(next(code for code, other in enumerate(factor.levels) if other.name == level.name))
 
 
-def shown(measure: Measure, difference: Estimate) -> Estimate:
-    """A difference as readers want it: a ratio for magnitudes, points otherwise."""
-    return as_ratio(difference) if measure.is_log else difference
+def shown(measure: Measure, difference: Estimate, *, n_factors: int = 1) -> Estimate:
+    """A difference as readers want it: a ratio for magnitudes, points otherwise, cut at what the scale allows.
+
+    A difference of means is at most as large as the scale is long, the change of a difference (two factors) at most twice.
+    """
+    if measure.is_log:
+        return as_ratio(difference)
+    reach = 2 ** (n_factors - 1)
+    return difference_within(difference, *(reach * end for end in measure.bounds))
 
 
 def null_of(measure: Measure) -> float:
@@ -274,7 +282,7 @@ def criteria_table(measures: Measures, main: FactorEffects) -> Table | None:
                 difference = welch_t(*main.groups(contrast, gap), confidence=options.confidence)
                 d = cohens_d(*main.groups(contrast, gap), confidence=options.confidence)
                 p = difference.p_value if difference.is_known else None
-                body.append((contrast.short, left.label, right.label, shown(left, difference), p, d))
+                body.append((contrast.short, left.label, right.label, shown(left, difference, n_factors=2), p, d))
     return Table(
         "effects_by_criterion",
         "Is an effect larger on one criterion?",

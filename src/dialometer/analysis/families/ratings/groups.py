@@ -209,7 +209,7 @@ def _effects_within(groups: RaterGroups, effects: list[FactorEffects], options: 
             change = interaction(effect, contrast, groups, options)
             if change.is_known:
                 compared = f"{groups.levels[1]} relative to {groups.levels[0]}"
-                ratio = shown(effect.measure, change)
+                ratio = shown(effect.measure, change, n_factors=2)
                 body.append((effect.measure.label, contrast.short, compared, "", "", ratio, change.p_value, ""))
     return Table(
         f"effects_by_{groups.name}",
@@ -322,7 +322,7 @@ def _tests(main: SystemRatings, groups: RaterGroups, options: Options) -> tuple[
     sure = []
     for (pair, test), p in zip(rows, adjusted, strict=True):
         names = (main.label(pair.first), main.label(pair.second))
-        value = shown(main.measure, test) if is_two else test
+        value = shown(main.measure, test, n_factors=2) if is_two else test
         body.append((*names, value, test.p_value if test.is_known else None, float(p) if test.is_known else None))
         if p < 1 - options.confidence and (not is_two or excludes(test)):
             sure.append(f"{names[0]} against {names[1]} ({p_words(float(p))})")

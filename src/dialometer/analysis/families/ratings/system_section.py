@@ -418,7 +418,7 @@ def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
             ratings.second,
             shown(measure, ratings.at_level),
             shown(measure, ratings.at_base),
-            shown(measure, ratings.change),
+            shown(measure, ratings.change, n_factors=2),
             ratings.change.p_value if ratings.change.is_known else None,
             ratings.p_adjusted if ratings.change.is_known else None,
         )

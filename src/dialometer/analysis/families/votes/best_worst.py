@@ -30,6 +30,8 @@ from dialometer.analysis.base.wording import (
     value_only,
     with_interval,
 )
+from dialometer.analysis.families.votes.agreement import AGREEMENT_TITLE
+from dialometer.analysis.families.votes.best_worst_agreement import agreement_method, best_worst_agreement_section
 from dialometer.analysis.families.votes.best_worst_alternatives import best_worst_alternatives
 from dialometer.analysis.families.votes.best_worst_choices import (
     BestWorstData,
@@ -57,6 +59,7 @@ from dialometer.analysis.shared.comparisons import (
     primary_between_systems,
 )
 from dialometer.analysis.shared.equivalence import decided, differences_of
+from dialometer.analysis.shared.next_steps import alpha_steps
 from dialometer.analysis.shared.ranking import lead_claims, lead_words, pair_columns, pair_rows
 from dialometer.analysis.shared.subgroups import GroupTest, corrected_groups, groups_test, rater_groups
 from dialometer.errors import NotEnoughData
@@ -407,7 +410,10 @@ class BestWorstScaling(Family):
         ] if len(asked) > 1 else []  # fmt: skip
         primary = primary_between_systems(study, given.criteria)
         main = _main(primary, given, singles, overall, options)
-        sections = [*declared_section(study, given, options), board_section(main, given, primary)]
+        agreement = section_or_problem(
+            "agreement", AGREEMENT_TITLE, partial(best_worst_agreement_section, given, options)
+        )
+        sections = [*declared_section(study, given, options), board_section(main, given, primary), agreement]
         others = [questions_section(singles, overall, main)] if singles else []
         others.append(
             section_or_problem(
@@ -431,6 +437,7 @@ class BestWorstScaling(Family):
             methods=_methods(main, options),
             warnings=_warnings(given, main),
             claims=_claims(main),
+            next_steps=alpha_steps(agreement),
         )
         return with_prefix(findings, "best-worst")
 
@@ -555,5 +562,6 @@ def _methods(main: BestWorstRanking, options: Options) -> tuple[Method, ...]:
             "the usual model of such choices, beside the scores",
             "Marley and Louviere 2005",
         ),
+        agreement_method(),
         Method("several tests at once", CORRECTIONS.get(options.correction, "none"), "declared in the study; one family per table"),
     )  # fmt: skip
