@@ -1,21 +1,28 @@
 """LaTeX tables, checked by reading them: balanced, escaped, one cell per column."""
 
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich_report import HOSTILE
+from rich_report import HEBREW, HOSTILE
 
+from commands import invoke
+from dialometer.analysis.base.choose import analyse_folder
+from dialometer.design.templates import copy_template, template_names
 from dialometer.model.report import Table
-from dialometer.report.formats.latex_tables import escape, latex_table
+from dialometer.report.formats.latex_tables import MOST_ROWS, escape, latex_table
 from dialometer.report.render import render
+
+NEEDS_LATEX = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 
 
 def rows_of(tex):
-    body = tex.split(r"\midrule")[1].split(r"\bottomrule")[0]
-    return [line.strip() for line in body.strip().splitlines()]
+    parts = [part.split(r"\bottomrule")[0] for part in tex.split(r"\midrule")[1:]]
+    return [line.strip() for part in parts for line in part.strip().splitlines()]
 
 
 def cells_of(row):
@@ -39,7 +46,9 @@ def test_every_table(report):
         assert re.findall(r"\\(begin|end)\{(\w+)\}", tex)[:2] == [("begin", "table"), ("begin", "tabular")]
         begun, ended = (re.findall(rf"\\{word}\{{(\w+)\}}", tex) for word in ("begin", "end"))
         assert sorted(begun) == sorted(ended)
-        assert [tex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+        assert [tex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [
+            max(1, -(-len(table.rows) // MOST_ROWS))
+        ] * 3
         types = re.search(r"\\begin\{tabular\}\{@\{\}((?:[lrc]|p\{[\d.]+\\linewidth\})+)@\{\}\}", tex)[1]
         columns = re.sub(r"p\{[^}]*\}", "p", types)
         assert len(columns) == len(table.columns)
@@ -107,3 +116,39 @@ def test_a_report_without_appendix_has_no_such_document(report, tmp_path):
     whole = replace(report, sections=tuple(replace(section, in_appendix=False) for section in report.sections))
     render(whole, tmp_path, formats=["latex"])
     assert not (tmp_path / "appendix.tex").exists()
+
+
+def compiled(folder):
+    """What pdfLaTeX says of ``appendix.tex``; it must end without an error."""
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "appendix.tex"]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (folder / "appendix.pdf").stat().st_size > 10_000
+    return done.stdout
+
+
+def with_whole_appendix(report):
+    return replace(report, sections=tuple(replace(section, in_appendix=True) for section in report.sections))
+
+
+@NEEDS_LATEX
+def test_pdflatex_compiles_every_kind_of_part(report, tmp_path):
+    render(with_whole_appendix(report), tmp_path, formats=["latex"])
+    first = f"{ord(HEBREW[0]):04X}"
+    assert rf"\DeclareUnicodeCharacter{{{first}}}" in (tmp_path / "appendix.tex").read_text(encoding="utf-8")
+    compiled(tmp_path)
+
+
+@NEEDS_LATEX
+@pytest.mark.slow
+@pytest.mark.parametrize("template", template_names())
+def test_pdflatex_compiles_the_whole_report_of_every_template(template, tmp_path):
+    copy_template(template, tmp_path / "s")
+    invoke("simulate", tmp_path / "s", "--raters", 8)
+    report = analyse_folder(tmp_path / "s", n_resamples=100)
+    render(with_whole_appendix(report), tmp_path / "out", formats=["latex", "figures"])
+    said = compiled(tmp_path / "out")
+    assert "Overfull \\hbox" not in said, "a table is wider than the text"
+    assert "Float too large" not in said, "a table is longer than the page"

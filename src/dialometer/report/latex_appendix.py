@@ -12,7 +12,8 @@ from dialometer.report.render import Rendering
 Escape = Callable[[str], str]
 
 _PREAMBLE = (
-    "% Compile with LuaLaTeX or XeLaTeX in this folder; pdfLaTeX will do where all texts are Latin.",
+    "% Compile in this folder with pdfLaTeX. It knows Latin letters only and shows others by their code: for those, use LuaLaTeX or",
+    "% XeLaTeX and a font that has them.",
     r"\documentclass[a4paper]{article}",
     r"\usepackage[margin=2cm]{geometry}",
     r"\usepackage{booktabs,graphicx,iftex}",
@@ -21,11 +22,35 @@ _PREAMBLE = (
 )
 
 
-def latex_appendix(rendering: Rendering, escape: Escape) -> str:
-    """The whole document; its tables are the files in ``tables/``, its figures those in ``figures/`` where they are written."""
+_FIRST_UNKNOWN = 0x180
+_KNOWN = frozenset("ȘșȚț–—‘’‚“”„†‡•…‰‹›€™")
+"""What pdfLaTeX knows beyond the Latin letters of Europe."""
+
+
+def latex_appendix(rendering: Rendering, escape: Escape, tables: str) -> str:
+    """The whole document; its tables are the files in ``tables/``, its figures those in ``figures/`` where they are written.
+
+    ``tables`` is the text of those files, to know which characters the document must explain to pdfLaTeX.
+    """
+    body = _body(rendering, escape)
+    lines = [*_PREAMBLE, *_unknown_characters("\n".join([*body, tables])), *body]
+    return "\n".join(lines) + "\n"
+
+
+def _unknown_characters(text: str) -> list[str]:
+    """Every character that pdfLaTeX cannot set, shown by its code, so that one of them does not end the run."""
+    codes = sorted(
+        {ord(character) for character in text if ord(character) >= _FIRST_UNKNOWN} - {ord(c) for c in _KNOWN}
+    )
+    if not codes:
+        return []
+    shown = [rf"\DeclareUnicodeCharacter{{{code:04X}}}{{{{\tiny[{code:04X}]}}}}" for code in codes]
+    return [r"\ifPDFTeX", *shown, r"\fi"]
+
+
+def _body(rendering: Rendering, escape: Escape) -> list[str]:
     report = rendering.report
     lines = [
-        *_PREAMBLE,
         rf"\title{{{escape(report.title)}\\ \large {APPENDIX[0]}}}",
         r"\date{}",
         r"\begin{document}",
@@ -35,8 +60,7 @@ def latex_appendix(rendering: Rendering, escape: Escape) -> str:
     ]
     for section in report.appendix:
         lines += _section(rendering, section, escape)
-    lines += [*_provenance(report, escape), r"\end{document}"]
-    return "\n".join(lines) + "\n"
+    return [*lines, *_provenance(report, escape), r"\end{document}"]
 
 
 def _section(rendering: Rendering, section: Section, escape: Escape) -> list[str]:

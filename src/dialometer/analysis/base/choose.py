@@ -20,7 +20,7 @@ from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError, NotEnoughData, UnknownName
 from dialometer.model.file_names import DATABASE_FILE
-from dialometer.model.report import Column, Figure, Report, Section, Summary, Table
+from dialometer.model.report import Column, Figure, Method, Report, Section, Summary, Table
 from dialometer.model.study import Study
 from dialometer.registry import did_you_mean
 from dialometer.storage.store import Store
@@ -180,6 +180,11 @@ def grouped_by(study: Study, by: Sequence[str]) -> Study:
     return replace(study, spec=study.spec.model_copy(update={"analysis": analysis}))
 
 
+def _capital(method: Method) -> Method:
+    """The method with a capital letter, as all rows of the table have it."""
+    return replace(method, what=f"{method.what[:1].upper()}{method.what[1:]}")
+
+
 def analyse(
     study: Study,
     judgments: Store | StudyData,
@@ -233,7 +238,7 @@ def analyse(
                 *(section for part in findings for section in part.closing),
             )
         ),
-        methods=tuple(dict.fromkeys(method for part in findings for method in part.methods)),
+        methods=tuple(dict.fromkeys(_capital(method) for part in findings for method in part.methods)),
         provenance=_provenance(as_declared, options, by),
         is_finished=not unfinished(data),
     )

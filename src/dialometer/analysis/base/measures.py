@@ -425,5 +425,7 @@ def mean_over_raters(values: Floats, *, confidence: float, n_resamples: int, see
         interval_method=estimate.interval_method.replace("over values", "over raters"),
     )
     if estimate.has_interval and int(np.sum(~np.isnan(values))) < FEW_RATERS:
-        estimate = estimate.with_note(f"fewer than {FEW_RATERS} raters: bootstrap intervals of so few are too narrow")
+        estimate = estimate.with_note(
+            f"fewer than {FEW_RATERS} raters: bootstrap confidence intervals of so few are too narrow"
+        )
     return estimate

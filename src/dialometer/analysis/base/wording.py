@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dialometer.model.estimate import Estimate
 from dialometer.model.study import Criterion, Factor, Level, Study
-from dialometer.report.numbers import digits_of, write_number, write_p, write_percent
+from dialometer.report.numbers import digits_of, write_estimate, write_number, write_p, write_percent
 
 COHEN = "Cohen 1988: 0.2 small, 0.5 medium, 0.8 large"
 CONFIRMATORY_TITLE = "Confirmatory comparisons"
@@ -62,6 +62,11 @@ def value_only(estimate: Estimate, *, is_percent: bool = False, n_digits: int = 
         return "not known"
     digits = digits_of(estimate, n_digits, is_percent=is_percent)
     return write_number((100 if is_percent else 1) * estimate.value, digits) + ("%" if is_percent else "")
+
+
+def brief(estimate: Estimate) -> str:
+    """ "0.43 [0.31, 0.55]", with the digits of the tables, for lists and descriptions of figures."""
+    return write_estimate(estimate).text
 
 
 def write_points(estimate: Estimate, n_digits: int = 2) -> str:
@@ -118,13 +123,13 @@ def correction_name(correction: str) -> str:
 
 def after_correction(correction: str) -> str:
     """What follows a corrected p-value; nothing where none was declared."""
-    return "" if correction == "none" else f" after {correction_name(correction)}"
+    return "" if correction == "none" else f" after correction ({correction_name(correction)})"
 
 
 def size_of_icc(icc: float) -> str:
     """Koo and Li's (2016) words for a reliability, as it is written."""
     icc = round(icc, 2)
-    return "poor" if icc < 0.5 else "moderate" if icc < 0.75 else "good" if icc < 0.9 else "excellent"
+    return "poor" if icc < 0.5 else "moderate" if icc <= 0.75 else "good" if icc <= 0.9 else "excellent"
 
 
 def _exp(log: float) -> float:

@@ -40,7 +40,7 @@ def clustered_spearman(
     value = _rho(x, y, np.ones(n))
     n_clusters = len(names)
     if n_clusters < 3:
-        why = f"no interval: {n_clusters} of {resampled} are too few to draw from"
+        why = f"no confidence interval: {n_clusters} of {resampled} are too few to draw from"
         return Estimate(value, n, METHOD, confidence=options.confidence, label=label, notes=(why,))
     rng = np.random.default_rng(options.seed)
     n_resamples = int(np.clip(MOST_RANKED // n, min(200, options.n_resamples), options.n_resamples))

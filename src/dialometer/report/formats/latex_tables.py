@@ -73,15 +73,17 @@ _ALIGN = {"left": "l", "right": "r", "center": "c"}
 def write(rendering: Rendering) -> list[Path]:
     """``tables/<name>.tex``, to be used with ``\\input``, and ``appendix.tex`` where the report has an appendix."""
     folder = rendering.folder / "tables"
-    written = []
+    written, texts = [], []
     for table, name in rendering.tables():
         folder.mkdir(exist_ok=True)
         path = folder / f"{name}.tex"
-        path.write_text(latex_table(table, label=name), encoding="utf-8", newline="\n")
+        text = latex_table(table, label=name)
+        path.write_text(text, encoding="utf-8", newline="\n")
         written.append(path)
+        texts.append(text)
     if rendering.report.appendix:
         path = rendering.folder / "appendix.tex"
-        path.write_text(latex_appendix(rendering, escape), encoding="utf-8", newline="\n")
+        path.write_text(latex_appendix(rendering, escape, "\n".join(texts)), encoding="utf-8", newline="\n")
         written.append(path)
     return written
 

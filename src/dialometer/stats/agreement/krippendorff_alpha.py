@@ -68,7 +68,7 @@ def krippendorff_alpha(
     details = {"n_ratings": int(counts.sum()), "n_values": len(values)}
     if n < 2 or n_resamples == 0:
         if n < 2:
-            notes.append("no interval: there is one item only")
+            notes.append("no confidence interval: there is one item only")
         return Estimate(
             value=value, n=n, method=method, confidence=confidence, label=label, notes=tuple(notes), details=details
         )

@@ -123,10 +123,13 @@ def estimate_from(
     low = high = math.nan
     kind = "percentile" if left_out is None else "BCa"
     if len(replicates) and n_failed > _MAX_FAILED_SHARE * len(replicates):
-        remarks.append(f"no interval: {n_failed} of {len(replicates)} resamples gave no value; collect more data")
+        remarks.append(
+            f"no confidence interval: {n_failed} of {len(replicates)} resamples gave no value; collect more data"
+        )
     elif len(usable):
         if n_failed:
-            remarks.append(f"{n_failed} of {len(replicates)} resamples gave no value and were excluded")
+            verb = "was" if n_failed == 1 else "were"
+            remarks.append(f"{n_failed:,} of {len(replicates):,} resamples gave no value and {verb} excluded")
         if left_out is None:
             low, high = percentile_interval(usable, confidence)
         else:

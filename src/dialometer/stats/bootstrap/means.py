@@ -61,7 +61,7 @@ def bootstrap_mean(
 def _mean_of_values(values: Floats, interval: Interval, n_resamples: int, seed: int, confidence: float) -> Estimate:
     value, n = float(values.mean()), len(values)
     if n < 2:
-        return Estimate(value, n, "mean", confidence=confidence, notes=("one value: no interval",))
+        return Estimate(value, n, "mean", confidence=confidence, notes=("one value: no confidence interval",))
     if interval == "bca":
         each = np.arange(n), np.arange(n)
         return _mean_of_groups(values, {"values": each}, interval, n_resamples, seed, confidence)
@@ -88,7 +88,7 @@ def _mean_of_groups(
     for name, size in sizes.items():
         if size < 2:
             remedy = "recruit more" if name == "raters" else "have more of them judged"
-            why = f"one {name.removesuffix('s')}: no interval speaks for others; {remedy}"
+            why = f"one {name.removesuffix('s')}: no confidence interval speaks for others; {remedy}"
             return Estimate(value, n, "mean", confidence=confidence, notes=(why,))
     details = {f"n_{name}": size for name, size in sizes.items()}
     if len(groups) == 2:

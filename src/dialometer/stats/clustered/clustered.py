@@ -117,7 +117,11 @@ def clustered_mean(
     if marginal is None:
         return unknown(method, "no ratings: collect at least one judgment", label=label)
     is_testable = marginal.n_raters > 1 and marginal.variance > 0
-    why = () if is_testable else (ONE_RATER if marginal.n_raters < 2 else "all raters have the same mean: no interval",)
+    why = (
+        ()
+        if is_testable
+        else (ONE_RATER if marginal.n_raters < 2 else "all raters have the same mean: no confidence interval",)
+    )
     se = math.sqrt(marginal.variance) if is_testable else math.nan
     half = float(stats.t.isf((1 - check_confidence(confidence)) / 2, marginal.df)) * se
     statistic = math.nan if null is None else (marginal.mean - null) / se

@@ -73,9 +73,9 @@ def _correlate(
     low = high = math.nan
     check_confidence(confidence)
     if n < least:
-        notes = (*notes, f"no interval from {n} pairs: at least {least} are needed")
+        notes = (*notes, f"no confidence interval from {n} pairs: at least {least} are needed")
     elif abs(r) > 1 - 1e-12:
-        notes = (*notes, "no interval: the relation is perfect in these data")
+        notes = (*notes, "no confidence interval: the relation is perfect in these data")
     else:
         half = float(stats.norm.isf((1 - confidence) / 2)) * error(r, n)
         low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)

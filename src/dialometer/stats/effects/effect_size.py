@@ -97,7 +97,7 @@ def cliffs_delta(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9
     if n_a > 1 and n_b > 1:
         low, high = _cliff_interval(rows, columns, a, b, check_confidence(confidence))
     if math.isnan(low):
-        notes = (*notes, "no interval: the groups do not overlap or are too small")
+        notes = (*notes, "no confidence interval: the groups do not overlap or are too small")
     return Estimate(
         value=delta,
         n=n_a + n_b,

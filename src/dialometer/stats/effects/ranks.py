@@ -58,7 +58,7 @@ def mean_ranks(scores: ArrayLike, objects: Sequence[str], *, confidence: float =
             confidence=confidence,
             interval_method="Student's t over raters" if n > 1 else "",
             label=name,
-            notes=notes if n > 1 else (*notes, "one ranking: no interval"),
+            notes=notes if n > 1 else (*notes, "one ranking: no confidence interval"),
         )
     return result
 

@@ -103,7 +103,7 @@ def icc_difference(
     value = parts[0].value - parts[1].value
     is_reml = has_holes and chosen.model != "one_way"
     if min(a.shape[1], b.shape[1]) < FEWEST_RATERS:
-        note = f"fewer than {FEWEST_RATERS} raters in a condition: no interval and no test; recruit more"
+        note = f"fewer than {FEWEST_RATERS} raters in a condition: no confidence interval and no test; recruit more"
         result = Estimate(value, len(a), method, confidence=confidence, notes=(note,))
     else:
         result = _by_reml(a, b, value, settings) if is_reml else _by_permutation(a, b, value, settings)
@@ -119,7 +119,7 @@ def _by_permutation(a: Floats, b: Floats, value: float, settings: _Settings) -> 
     observed = (np.arange(n_raters) < n_first).astype(np.float64)[None]
     gap, error, df = _gaps(left_out, observed, settings)
     if not (math.isfinite(error[0]) and error[0] > 0):
-        note = "too few judgments to leave raters out: no interval and no test; collect more"
+        note = "too few judgments to leave raters out: no confidence interval and no test; collect more"
         return Estimate(value, len(a), "", confidence=settings.confidence, notes=(note,))
     statistic = float(gap[0] / error[0])
     rng = np.random.default_rng(settings.seed)
@@ -248,7 +248,8 @@ def paired_icc_difference(
     n_things, n_raters = a.shape
     method = "difference between the ICCs of two criteria, same raters"
     if n_things < 2 or n_raters < 2:
-        why = f"{n_raters} raters and {n_things} things rated: at least two of each are needed; collect more"
+        sizes = f"{n_raters} rater{'s' * (n_raters != 1)} and {n_things} thing{'s' * (n_things != 1)} rated"
+        why = f"{sizes}: at least two of each are needed; collect more"
         return unknown(method, why, n=n_things, label=label)
     if any(np.nanstd(table) == 0 for table in (a, b)):
         return unknown(method, "all ratings on a criterion are equal", n=n_things, label=label)
@@ -261,13 +262,15 @@ def paired_icc_difference(
     details: dict[str, object] = {"icc_first": values[0], "icc_second": values[1], "form": chosen.name}
     result = Estimate(values[0] - values[1], n_things, method, confidence=confidence, label=label, details=details)
     if n_raters < FEWEST_RATERS:
-        return result.with_note(f"fewer than {FEWEST_RATERS} raters: no interval and no test; recruit more")
+        return result.with_note(f"fewer than {FEWEST_RATERS} raters: no confidence interval and no test; recruit more")
     gap = replace(sides[0], without_raters=sides[0].without_raters - sides[1].without_raters)
     of_raters = float(gap.rater_variance()[0])
     of_items = 0.0 if has_fixed_items else float(item_variance(sides[0].without_items - sides[1].without_items)[0])
     error = math.sqrt(of_raters + of_items)
     if not (math.isfinite(error) and error > 0):
-        return result.with_note("too few judgments to leave raters out: no interval and no test; collect more")
+        return result.with_note(
+            "too few judgments to leave raters out: no confidence interval and no test; collect more"
+        )
     df = error**4 / (of_raters**2 / (n_raters - 1) + of_items**2 / max(gap.n_items - 1, 1))
     reach = float(stats.t.isf((1 - confidence) / 2, df)) * error
     return replace(

@@ -282,7 +282,7 @@ def ranking_section(name: str, pool: Pool, options: Options) -> Section:
         ),
         tuple(rows),
         caption="Positive: what the system ranks higher is rated higher. Rho is taken over all candidates of all questions, "
-        "as published; pairs are compared within a question only. Intervals draw questions.",
+        "as published; pairs are compared within a question only. Confidence intervals draw questions.",
         notes=(
             "Only pooled candidates count. Deep ranks are in the pool because another system liked them, so these are "
             "not correlations over whole lists.",

@@ -39,7 +39,7 @@ def answer_difference(pool: Pool, first: Marks, second: Marks, *, confidence: fl
         return Estimate(value, n, METHOD, confidence=confidence, label=label, notes=(why,), details=details)
     error, df = _uncertainty(pool, weight, gaps[is_shared] - value, n_different)
     if not error > 0:
-        why = "no variation between raters and questions: no interval"
+        why = "no variation between raters and questions: no confidence interval"
         return Estimate(value, n, METHOD, confidence=confidence, label=label, notes=(why,), details=details)
     half = float(stats.t.isf((1 - confidence) / 2, df)) * error
     gap = Estimate(

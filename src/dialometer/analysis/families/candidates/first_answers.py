@@ -102,7 +102,7 @@ def crossed_means(
         value, rater, question, weights, n_resamples=0 if few else n_resamples, seed=seed
     )
     n = np.array([np.count_nonzero(weight) for weight in weights])
-    why = (f"one {few[0]} only: no interval, since nothing is known of others",) if few else ()
+    why = (f"one {few[0]} only: no confidence interval, since nothing is known of others",) if few else ()
     return GroupMeans(means, replicates, n, seed, confidence, why)
 
 

@@ -195,7 +195,7 @@ def relevant_ranks_of_pool(pool: Pool, judge: RelevanceJudge, rank: Floats) -> R
 
 @dataclass(frozen=True)
 class SuccessBound:
-    """What Success Rate @k could be: every answer that nobody judged taken as wrong, and as right."""
+    """What Success Rate@k could be: every answer that nobody judged taken as wrong, and as right."""
 
     system: str
     k: int
@@ -206,7 +206,7 @@ class SuccessBound:
 
 
 def success_bounds(retrieval: Retrieval, judge: RelevanceJudge, options: Options) -> list[SuccessBound]:
-    """How far answers outside the pool, or in it without a rating, could move Success Rate @k; on all questions."""
+    """How far answers outside the pool, or in it without a rating, could move Success Rate@k; on all questions."""
     pool, is_judged = retrieval.pool, ~is_unjudged(retrieval.pool, judge.name)
     bounds = []
     for ranked in retrieval.lists[:-1]:

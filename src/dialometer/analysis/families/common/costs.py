@@ -7,7 +7,7 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
-from dialometer.analysis.base.wording import n_of, number, with_interval
+from dialometer.analysis.base.wording import n_of, number, value_only, with_interval
 from dialometer.analysis.families.pairs.choices import pair_items, strategy_of
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
@@ -119,7 +119,9 @@ def _promise_words(data: StudyData, minutes: Estimate) -> tuple[str, ...]:
         return ()
     if minutes.value > 1.2 * promised:
         return (
-            f"Sessions took longer than the {promised:g} minutes that raters were told (median {minutes.value:.1f}): "
+            f"Sessions took longer than the {promised:g} minutes that raters were told (median {value_only(minutes, n_digits=1)}): "
             "tell a longer time, or pay more, in the next study.",
         )
-    return (f"Raters were told {promised:g} minutes; half of the sessions took {minutes.value:.1f} minutes or less.",)
+    return (
+        f"Raters were told {promised:g} minutes; half of the sessions took {value_only(minutes, n_digits=1)} minutes or less.",
+    )

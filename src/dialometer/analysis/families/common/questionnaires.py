@@ -153,7 +153,7 @@ def _satisfaction(scale: Scale, answers: Sequence[Value], options: Options) -> l
     (low, high), mean = scale.bounds(), bootstrap_mean(values, **options.resampling)
     n_satisfied = int(np.sum(values > (low + high) / 2))
     return [
-        f"Raters rated their satisfaction with the study {with_interval(mean, n_digits=1)} of {high:g} on average; "
+        f"Raters rated their satisfaction with the study {with_interval(mean)} of {high:g} on average; "
         f"{percent(n_satisfied / len(values))} of {n_of(len(values), 'rater')} were satisfied."
     ]
 

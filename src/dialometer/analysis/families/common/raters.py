@@ -71,6 +71,11 @@ def correlation_frame(measures: Measures, confidence: float) -> pl.DataFrame:
     )
 
 
+def is_correlation(kind: str) -> bool:
+    """Whether agreement is a correlation; otherwise it is a share."""
+    return kind.startswith("correlation")
+
+
 def choice_frame(data: StudyData, confidence: float) -> pl.DataFrame:
     """Share of the others who chose the same, averaged over what each rater judged, with Wilson's interval."""
     rows = data.judgments.filter(pl.col("choice").is_not_null() & pl.col("value").is_null())
@@ -208,7 +213,7 @@ class Raters(Family):
 METHODS = (
     Method(
         "Raters to look at",
-        "agreement with the mean of the other raters, answer times and gold answers; robust z over raters",
+        "agreement with the other raters, answer times and gold answers; robust z over raters",
         "careless raters differ from the rest in more than one of these; a robust z is not stretched by them",
         "Iglewicz & Hoaglin 1993",
     ),
@@ -223,12 +228,13 @@ def rater_frame(data: StudyData, options: Options) -> tuple[pl.DataFrame, str]:
         agreement = correlation_frame(numeric_measures(data), options.confidence)
     except NotEnoughData:
         agreement = choice_frame(data, options.confidence)
-        kind = "share of the other raters who chose the same"
+        has_worst = rows["worst"].drop_nulls().len() > 0
+        kind = "share of the other raters who chose the same" + (" (best and worst count alike)" if has_worst else "")
     frame = rows.group_by("rater").agg(pl.len().alias("n_judgments")).sort("rater")
     for part in (agreement, pace_frame(rows), monotony_frame(rows), gold_frame(data.study, rows)):
         frame = frame.join(part, on="rater", how="left")
     agreed = frame["agreement"].fill_null(float("nan")).to_numpy()
-    scale = np.arctanh(np.clip(agreed, -0.999, 0.999)) if kind.startswith("correlation") else agreed
+    scale = np.arctanh(np.clip(agreed, -0.999, 0.999)) if is_correlation(kind) else agreed
     frame = frame.with_columns(pl.Series("agreement_z", robust_z(scale)))
     flagged = data.findings.filter(pl.col("action") == "flag").group_by("rater").agg(pl.col("reason").str.join("; "))
     return frame.join(flagged, on="rater", how="left"), kind
@@ -239,7 +245,7 @@ def raters_section(data: StudyData, options: Options) -> Section:
     frame, kind = rater_frame(data, options)
     if not len(frame):
         raise NotEnoughData("no raters yet", remedy="collect judgments")
-    reasons = _reasons(frame, is_correlation=kind.startswith("correlation"))
+    reasons = _reasons(frame, is_correlation=is_correlation(kind))
     suspicious = [place for place, why in enumerate(reasons) if why]
     suspicious.sort(key=lambda place: -len(reasons[place]))
     parts: list[Table | Figure] = []
@@ -298,7 +304,7 @@ def _agreement(row: dict[str, object], options: Options, kind: str) -> Estimate:
         float(row["agreement_low"]),  # type: ignore[arg-type]
         float(row["agreement_high"]),  # type: ignore[arg-type]
         options.confidence,
-        "Fisher's z" if kind.startswith("correlation") else "Wilson",
+        "Fisher's z" if is_correlation(kind) else "Wilson",
     )
 
 
@@ -315,13 +321,13 @@ def _look_table(frame: pl.DataFrame, reasons: list[list[str]], places: list[int]
     columns = [
         Column("rater", "Rater"),
         Column("judgments", "Judgments", "count"),
-        Column("agreement", "Agreement with the rest", "estimate"),
+        Column("agreement", "Agreement with the rest", "estimate" if is_correlation(kind) else "percent_estimate"),
     ]
     if has_gold:
         columns.append(Column("gold", "Gold answers right", "percent_estimate"))
     columns += [
         Column("median_s", "Seconds per screen", "number", 1),
-        Column("same_share", "Same answer", "percent"),
+        Column("same_share", "Same answer", "percent", 0),
         Column("longest_run", "Longest run", "count"),
         Column("why", "Why"),
     ]
@@ -338,7 +344,7 @@ def _look_table(frame: pl.DataFrame, reasons: list[list[str]], places: list[int]
 
 def _spread_table(frame: pl.DataFrame, kind: str) -> Table:
     """How raters differ: quartiles of every sign, a column each, so that every sign has its own unit and digits."""
-    is_share = not kind.startswith("correlation")
+    is_share = not is_correlation(kind)
     shown = (
         Column("agreement", "Agreement with the rest", "percent" if is_share else "number", 0 if is_share else 2),
         Column("median_s", "Seconds per screen", "number", 1),

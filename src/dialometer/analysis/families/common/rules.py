@@ -80,12 +80,16 @@ def rules_section(data: StudyData, options: Options) -> Section:
             effects += [(name, _ACTIONS[action], *row) for row in rows]
             if is_other_order:
                 changed.append(name)
-    words = (
-        _paragraphs(counts, changed)
-        if not has_answer
-        else (_found(counts), f"Whether the answer would be another without them is shown under “{SENSITIVITY}”.")
-    )
+    words = _paragraphs(counts, changed) if not has_answer else (_found(counts), *_elsewhere(counts))
     return Section(NAME, TITLE, words, _tables(counts, effects))
+
+
+def _elsewhere(counts: list[tuple[Cell, ...]]) -> tuple[str, ...]:
+    """Where the effect of the rules on the answer is shown; nothing where they applied to nobody."""
+    if not any(row[2] for row in counts):
+        return ()
+    them = "it" if len(counts) == 1 else "them"
+    return (f"Whether the answer would be another without {them} is shown under “{SENSITIVITY}”.",)
 
 
 _ACTIONS = {"exclude": "excludes", "flag": "only flags", "screen_out": "screens out"}

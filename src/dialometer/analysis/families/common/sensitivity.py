@@ -47,7 +47,7 @@ from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
 
 NAME, TITLE = "sensitivity", "Would a critic's choice change the answer?"
-DECLARED = "Declared analysis"
+DECLARED = "Confirmatory analysis"
 SAME, OTHER = "Same answer", "Other answer"
 EXCLUSIONS, ZEROS, ITEMS = "Exclusions", "Zeros", "Items"
 
@@ -325,24 +325,28 @@ def _paragraphs(
     n_tests = len(declared.tests)
     every = "its test" if n_tests == 1 else f"every one of its {n_tests} tests"
     paragraphs = [
-        "Each row makes one choice otherwise and keeps all others as declared; the comparison is "
+        "Each row changes one choice of the confirmatory analysis and keeps all others; the comparison is "
         f"“{comparison_title(comparison)}”. Two choices agree where the same tests are significant, after correction, in the same "
         "direction."
     ]
     if not same:
         paragraphs.append("No other choice applies that would make the same claim: no rater is excluded or flagged.")
     elif not different:
-        who = "The one other choice agrees" if len(same) == 1 else f"All {len(same)} other choices agree"
-        paragraphs.append(f"{who} with the declared analysis in {every}.")
+        who = (
+            "The one other choice agrees"
+            if len(same) == 1
+            else f"All {len(same)} other choices that make the same claim agree"
+        )
+        paragraphs.append(f"{who} with the confirmatory analysis in {every}.")
     else:
         n_agree = len(same) - len(different)
         changes = "; ".join(_changes(declared, outcome) for outcome in different)
-        counted = f"{n_agree or 'None'} of {len(same)} other choices {'agree' if n_agree > 1 else 'agrees'}"
+        counted = f"{n_agree or 'None'} of {len(same)} other choices that make the same claim {'agree' if n_agree > 1 else 'agrees'}"
         who = "The one other choice does not agree" if len(same) == 1 else counted
-        paragraphs.append(f"{who} with the declared analysis. The answer changes under: {changes}.")
+        paragraphs.append(f"{who} with the confirmatory analysis. The answer changes under: {changes}.")
     if apart:
         changes = "; ".join(_changes(declared, outcome) for outcome in apart)
-        paragraphs.append(f"Rows with another claim (named in brackets) answer otherwise: {changes}.")
+        paragraphs.append(f"Rows that make another claim (named in brackets) give another answer: {changes}.")
     if n_tests > 1:
         why = "the one that most of these choices change" if different or apart else "the clearest one"
         paragraphs.append(f"The figure shows one of the tests, {why}: {shown}.")
@@ -396,10 +400,10 @@ def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: st
             Column("estimate", "Estimate", "percent_estimate" if is_percent else "estimate"),
             Column("p", "p, corrected", "p_value"),
             Column("agrees", "Same answer"),
-            Column("n_changed", f"Of {n_of(len(declared.tests), 'test')} changed", "count"),
+            Column("n_changed", f"Tests changed, of {len(declared.tests)}", "count"),
         ),
         tuple(rows),
-        caption=f"Estimates: {shown}. Those of other units are rescaled to that of the declared analysis by the standard "
+        caption=f"Estimates: {shown}. Those of other units are rescaled to that of the confirmatory analysis by the standard "
         "deviations of the judgments. Confidence intervals are not corrected for the number of tests, p-values are.",
     )
 
@@ -435,7 +439,7 @@ def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[
         NAME,
         f"{shown}, under every choice",
         spec,
-        f"The primary result under the declared analysis and under other choices, with confidence intervals. {words}.",
+        f"The primary result under the confirmatory analysis and under other choices, with confidence intervals. {words}.",
         caption="Whether a row gives the same answer follows from its corrected test; the confidence intervals are not corrected.",
     )
 

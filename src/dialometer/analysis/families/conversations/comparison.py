@@ -18,6 +18,7 @@ from dialometer.analysis.base.scale_units import difference_within, within
 from dialometer.analysis.base.wording import listed, number, p_words, system_label, with_interval
 from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.shared.comparisons import (
+    CORRECTIONS,
     comparison_title,
     corrected_by_name,
     known_cell,
@@ -242,7 +243,7 @@ def _contrast(
     method += ", two-way jackknife over raters and tasks"
     details = {"standard_error": error, "n_raters": variance.n_raters, "n_items": variance.n_items}
     if not (error > 1e-12 and df > 0):
-        why = ("raters and tasks do not vary, or are too few: no interval and no test",)
+        why = ("raters and tasks do not vary, or are too few: no confidence interval and no test",)
         return Estimate(value, n, method, confidence=options.confidence, label=first, notes=why)
     half = float(stats.t.isf((1 - options.confidence) / 2, df)) * error
     return Estimate(
@@ -340,7 +341,7 @@ def other_pairs_section(name: str, compared: list[SystemComparison], options: Op
         return None
     paragraphs = [_words(comparison, options) for comparison in compared if comparison.others]
     table = _open_table(name.removesuffix("_others"), compared, options)
-    return Section(name, "Systems compared that were not declared", tuple(paragraphs), (table,))
+    return Section(name, "Other comparisons of systems", tuple(paragraphs), (table,))
 
 
 def _words(comparison: SystemComparison, options: Options) -> str:
@@ -354,7 +355,18 @@ def _words(comparison: SystemComparison, options: Options) -> str:
         return f"{text} {_two_words(comparison)}"
     if comparison.overall is not None and not math.isnan(comparison.overall.p_value):
         text += f" All systems together: {p_words(comparison.overall.p_value)}."
-    return f"{text} {lead_words(comparison.lead, comparison.pairs, options.correction)}"
+    return f"{text} {lead_words(comparison.lead, comparison.pairs, 'none')}{_correction_words(comparison, options)}"
+
+
+def _correction_words(comparison: SystemComparison, options: Options) -> str:
+    """For how many tests the p-values of a sentence are corrected; those of declared comparisons have a family of their own."""
+    n_tests = max((int(gap.details.get("n_tests", 1)) for gap in comparison.pairs.values()), default=1)
+    if options.correction not in CORRECTIONS or n_tests < 2:
+        return ""
+    name = CORRECTIONS[options.correction]
+    if comparison.declared:
+        return f" p-values are corrected ({name}), those of confirmatory comparisons among their own tests."
+    return f" p-values are corrected for {n_tests} tests ({name})."
 
 
 def _two_words(comparison: SystemComparison) -> str:
@@ -460,7 +472,8 @@ def _declared_table(name: str, compared: list[SystemComparison], options: Option
         "Systems compared",
         (Column("comparison", "Comparison"), *_pair_columns(options)),
         tuple(rows),
-        caption=f"{_sample_words(compared)} {_CHECKS} p-values are corrected over the tests of each comparison.",
+        caption=f"{_sample_words(compared)} {_CHECKS}{_block_words(compared)} p-values are corrected over the tests of "
+        "each comparison.",
         is_confirmatory=True,
     )
 
@@ -477,6 +490,16 @@ def _open_table(name: str, compared: list[SystemComparison], options: Options) -
         _pair_columns(options),
         tuple(rows),
         caption=f"{_sample_words(compared)} {_CHECKS} p-values are corrected over all tests of this table.",
+    )
+
+
+def _block_words(compared: list[SystemComparison]) -> str:
+    """Why a difference need not be that of the averages below, where comparisons are limited to blocks."""
+    is_limited = any(one.comparison.blocks for comparison in compared for one in comparison.declared)
+    return (
+        " A comparison uses the dialogues of its own blocks, the averages below those of all blocks."
+        if is_limited
+        else ""
     )
 
 

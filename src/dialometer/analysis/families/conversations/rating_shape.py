@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dialometer._version import __version__
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import listed, p_words, percent, with_interval
+from dialometer.analysis.base.wording import brief, listed, p_words, percent, with_interval
 from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.families.conversations.experts import ExpertPair, GapTable, disagreement_by_gap
 from dialometer.errors import NotEnoughData
@@ -34,7 +34,7 @@ SHAPE_WORDS: Mapping[Shape, str] = {
     "U": "U-shaped: both ends are chosen more often than the points between",
     "top": "piled up at the highest point, without a second peak at the lowest",
     "bottom": "piled up at the lowest point, without a second peak at the highest",
-    "hump": "gathered between the ends",
+    "hump": "concentrated between the ends",
     "none": "of no clear shape",
 }
 SHORT_WORDS: Mapping[Shape, str] = {
@@ -180,7 +180,7 @@ def _shares_table(name: str, label: str, shapes: Mapping[tuple[str, str], Rating
             Column("n", "n", "count"),
         ),
         tuple(rows),
-        caption="Intervals take raters as clusters; at a point that nobody chose, each rater counts as one answer.",
+        caption="Confidence intervals take raters as clusters; at a point that nobody chose, each rater counts as one answer.",
     )
 
 
@@ -288,7 +288,7 @@ def ratings_report(
         summary=Summary(
             answer=f"The {len(place):,} ratings are {SHAPE_WORDS[whole.shape]}.",
             certainty=f"{with_interval(top, is_percent=True)} are at the highest point (published: nearly half). "
-            "Intervals take raters (or blocks of neighbouring dialogues) as clusters.",
+            "Confidence intervals take raters (or blocks of neighbouring dialogues) as clusters.",
             figure=_histogram(whole),
             warnings=tuple(f"{n:,} dialogues were excluded: {why}" for why, n in left_out.items()),
         ),
@@ -394,7 +394,7 @@ def _gap_section(gaps: Mapping[str, GapTable]) -> Section:
         "ratings_gap_figure",
         title,
         dot_interval(dots, value_title="share of pairs that disagree", reference=0.5, is_percent=True),
-        alt="; ".join(f"{dot.group}, {dot.label}: {dot.estimate}" for dot in dots),
+        alt="; ".join(f"{dot.group}, {dot.label}: {brief(dot.estimate)}" for dot in dots),
     )
     words = [
         f"{who.capitalize()}: disagreement changes by {percent(by_gap.trend.value)} per point of gap "

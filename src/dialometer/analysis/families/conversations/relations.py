@@ -51,7 +51,8 @@ def criteria_section(name: str, ratings: Sequence[SelfRatings], options: Options
             Column("n", "Dialogues", "count"),
         ),
         tuple(rows),
-        caption="Intervals draw raters (rho) or take them as clusters. A rater's general mood raises all criteria at once, so "
+        caption="Confidence intervals draw raters (rho) or take them as clusters. A rater's general mood raises all criteria at "
+        "once, so "
         "some of this is the rater and not the dialogue.",
     )
     return Section(name, title, (_criteria_words(rhos),), (table,))
@@ -67,15 +68,13 @@ def _criteria_words(rhos: dict[str, Estimate]) -> str:
                 "same" if rho.value >= CLOSE else "open" if not is_sure else "together" if rho.value > 0 else "against"
             )
             kinds[kind].append(f"{pair} ({number(rho.value)})")
-    text = "Each dialogue was rated on several criteria by the same person at the same moment."
+    text = "Each dialogue was rated on several criteria by the same rater."
     if kinds["same"]:
-        text += (
-            f" Nearly one and the same by Spearman's rho: {listed(kinds['same'])}. One question could stand for both."
-        )
+        text += f" Nearly the same by Spearman's rho: {listed(kinds['same'])}. One question could replace both."
     if kinds["together"]:
-        text += f" Going together, but not the same: {listed(kinds['together'])}."
+        text += f" Correlated, but not the same: {listed(kinds['together'])}."
     if kinds["against"]:
-        text += f" One high where the other is low: {listed(kinds['against'])}."
+        text += f" One is high where the other is low: {listed(kinds['against'])}."
     if kinds["open"]:
         text += f" Not significantly correlated: {listed(kinds['open'])}."
     return text if any(kinds.values()) else f"{text} There are too few dialogues, or too little variation, to tell."
@@ -138,8 +137,8 @@ def _length_words(rhos: dict[tuple[str, str], Estimate]) -> str:
     details = "; ".join(f"{label} with {listed(lengths)}" for label, lengths in by_criterion.items())
     share = percent(1 - next(iter(rhos.values())).confidence)
     return (
-        f"Intervals that leave out zero: {details}. They are not corrected for the {len(rhos)} looked at; by chance alone about "
-        f"{share} of them would leave out zero."
+        f"Confidence intervals that exclude zero: {details}. They are not corrected for the {len(rhos)} looked at; by chance "
+        f"alone about {share} of them would exclude zero."
     )
 
 
@@ -165,7 +164,7 @@ def _length_table(name: str, by_length: dict[tuple[str, str], list[Estimate]], s
         "Spearman's rho of rating and length",
         (*columns, Column("n", "Dialogues", "count")),
         tuple((label, LENGTHS[key], *rhos, rhos[0].n) for (label, key), rhos in by_length.items()),
-        caption="Duration runs from the first to the last turn. Intervals draw raters.",
+        caption="Duration runs from the first to the last turn. Confidence intervals draw raters.",
     )
 
 

@@ -129,7 +129,7 @@ def _reach_words(choices: PairChoices, options: Options) -> tuple[str, ...]:
 
 def _turns(item: PairItem, report: PairReport, share: Estimate, strategy: str) -> Turns:
     preferred = f"Prefer the experimental version: {with_interval(share, is_percent=True)}, {share.n} answers. "
-    length = f"{report.length_change:+.0%}".replace("-", MINUS)
+    length = f"{report.length_change:+.0%}".replace("-", MINUS).replace("+0%", "0%").replace(f"{MINUS}0%", "0%")
     words = f"{report.n_words_a} words in the control, {report.n_words_b} in the experimental version ({length})."
     reasons = "".join(f" Declared exception: {rule} ({why})." for rule, why in item.breaches.items())
     return Turns(f"pair-{item.id}", f"{strategy}: {item.id}", _rows(item, report), preferred + words + reasons)

@@ -12,7 +12,16 @@ import numpy as np
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures, means_by_group
 from dialometer.analysis.base.scale_units import alpha_level
-from dialometer.analysis.base.wording import KOO_LI, first_note, listed, size_of_icc, value_only, with_interval
+from dialometer.analysis.base.wording import (
+    KOO_LI,
+    brief,
+    first_note,
+    listed,
+    n_of,
+    size_of_icc,
+    value_only,
+    with_interval,
+)
 from dialometer.analysis.families.ratings.systems import MOST_LEVELS
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
@@ -168,7 +177,7 @@ def reliability(
     kind = crossing(data)
     n_raters, n_targets = (n_distinct(codes) for codes in (data.rater, data.target))
     if kind == "none":
-        why = f"{n_raters} raters and {n_targets} things rated: at least two of each are needed; collect more"
+        why = f"{n_of(n_raters, 'rater')} and {n_of(n_targets, 'thing')} rated: at least two of each are needed; collect more"
         nothing = unknown("ICC", why, n=n_targets, label=label)
         return Reliability(kind, nothing, nothing, n_raters, n_targets, data.footing)
     wanted = form or data.form(is_complete=kind != "one_way")
@@ -227,7 +236,7 @@ ALPHA_WORDS = "Krippendorff (2018) asks for 0.8, and 0.667 at the least for tent
 
 
 INTERVAL_WORDS = (
-    "Intervals take raters and items as samples and allow for raters who are worse than others, and for one careless rater "
+    "Confidence intervals take raters and items as samples and allow for raters who are worse than others, and for one careless rater "
     "more than was seen."
 )
 GWET_WORDS = " Gwet's AC2 (ordinal weights) falls less than α where most ratings are alike."
@@ -354,7 +363,7 @@ def _figure(measures: Measures, reliabilities: dict[str, Reliability]) -> Figure
             ("one rating", reliabilities[m.name].single),
         )
     ]
-    details = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    details = "; ".join(f"{dot.label}, {dot.group}: {brief(dot.estimate)}" for dot in dots)
     return Figure(
         "rating_agreement",
         "Agreement by criterion",

@@ -10,6 +10,7 @@ from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import (
     COHEN,
     as_geometric_mean,
+    brief,
     cell_names,
     excludes,
     factor_label,
@@ -190,7 +191,7 @@ def _figures(study: Study, measures: Measures, rows: RaterRows, options: Options
     if len(measures.criteria) > 1 and len({(m.unit, _ends(m)) for m in measures.criteria}) == 1:
         dots = [dot for m in measures.criteria for dot in cell_dots(study, _shown_means(m, rows, options), m.label)]
         mean = _mean_word(measures.criteria[0])
-        details = listed(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+        details = listed(f"{dot.facet}, {dot.label}, {dot.group}: {brief(dot.estimate)}" for dot in dots)
         figures.append(
             Figure(
                 "ratings_by_condition_and_criterion",

@@ -10,6 +10,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures, RaterRows
 from dialometer.analysis.base.wording import (
     KOO_LI,
+    brief,
     cell_names,
     excludes,
     listed,
@@ -109,7 +110,7 @@ def condition_figure(study: Study, measures: Measures, reliabilities: dict[str, 
         for measure in measures.criteria
         for dot in cell_dots(study, [result.single for result in reliabilities[measure.name]], measure.label)
     ]
-    details = listed(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    details = listed(f"{dot.facet}, {dot.label}, {dot.group}: {brief(dot.estimate)}" for dot in dots)
     return Figure(
         "consistency_by_condition",
         "Consistency by condition and criterion",

@@ -9,7 +9,7 @@ from scipy import stats
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure
-from dialometer.analysis.base.wording import after_correction, listed, n_of, p_words
+from dialometer.analysis.base.wording import after_correction, brief, correction_name, listed, n_of, p_words
 from dialometer.analysis.families.ratings.factor_effects import effect_heading, null_of, shown
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Table
@@ -112,7 +112,7 @@ def _figure(measure: Measure, slopes: RaterSlopes, options: Options) -> Figure:
         dot_interval(
             dots, value_title=f"{effect_heading(measure).lower()} per {PER_ITEMS} items", reference=null_of(measure)
         ),
-        alt=f"Change of level per {PER_ITEMS} items for {listed(f'{dot.label} {dot.estimate}' for dot in dots)}.",
+        alt=f"Change of level per {PER_ITEMS} items for {listed(f'{dot.label} {brief(dot.estimate)}' for dot in dots)}.",
         caption=f"{_who(slopes)}, from falling to rising; the numbers are those of the table.",
     )
 
@@ -144,8 +144,8 @@ def _table(measure: Measure, level: RaterSlopes, apart: RaterSlopes | None, opti
             Column("rater", "Rater"),
             Column("slope", f"{effect_heading(measure)} per {PER_ITEMS} items", "estimate"),
             *([Column("shrunken", "the same, shrunken", "estimate")] if level.sd > 0 else []),
-            Column("p_level", f"p, level{after_correction(options.correction)}", "p_value"),
-            Column("p_agreement", f"p, agreement{after_correction(options.correction)}", "p_value"),
+            Column("p_level", f"p, level ({correction_name(options.correction)})", "p_value"),
+            Column("p_agreement", f"p, agreement ({correction_name(options.correction)})", "p_value"),
         ),
         tuple(body),
         caption=f"{_who(level)}. A straight line per rater through the ratings relative to the mean of what was rated; "

@@ -221,10 +221,12 @@ def effect_heading(measure: Measure) -> str:
     )
 
 
-def unit_name(measure: Measure) -> str:
-    """What a difference is counted in."""
+def unit_name(measure: Measure, written: str = "") -> str:
+    """What a difference is counted in; one of it where the number is written as 1."""
     names = {"percent": "percentage points of the scale", "z": "standard deviations of a rater's ratings (z)"}
-    return names.get(measure.unit, "points")
+    name = names.get(measure.unit, "points")
+    is_one = written.lstrip("−") == "1"
+    return name.replace("points", "point").replace("deviations", "deviation") if is_one else name
 
 
 def difference_words(measure: Measure, difference: Estimate, than: str) -> str:
@@ -233,7 +235,7 @@ def difference_words(measure: Measure, difference: Estimate, than: str) -> str:
         return f"{value_only(as_ratio(difference))} times as high as {than}"
     # The digits come from the interval, the sign is in the word.
     size = value_only(replace(difference, value=abs(difference.value)))
-    return f"{size} {unit_name(measure)} {'higher' if difference.value >= 0 else 'lower'} than {than}"
+    return f"{size} {unit_name(measure, size)} {'higher' if difference.value >= 0 else 'lower'} than {than}"
 
 
 def interval_of(measure: Measure, difference: Estimate) -> str:

@@ -79,7 +79,7 @@ def generalisability_section(ratings: SystemRatings, recruitment: Recruitment) -
     plan = _plan(ratings)
     study = plan.study
     now = plan.margin(study.n_raters, study.n_items)
-    on = "over all criteria" if plan.measure.name == OVERALL else f"on {plan.measure.label}"
+    on = "over all criteria together" if plan.measure.name == OVERALL else f"on {plan.measure.label}"
     level = confidence_words(ratings.options.confidence)
     paragraphs = (
         f"With {n_of(study.n_raters, 'rater')} and {n_of(study.n_items, 'item')} as in this study, the difference of two "
@@ -171,7 +171,7 @@ def _designs(plan: Planned, recruitment: Recruitment, on: str) -> Table:
         (
             Column("margin", "Wanted confidence interval of a difference"),
             *(Column(f"items_{n_items}", f"With {n_of(n_items, 'item')}") for n_items in numbers),
-            Column("cheapest", "Cheapest of these"),
+            Column("cheapest", f"Cheapest with up to {n_of(numbers[-1], 'item')}"),
         ),
         tuple(body),
         caption=f"{pay} A rater judges at most {n_of(plan.load, 'item')}, as in this study; excluded raters come on top. "

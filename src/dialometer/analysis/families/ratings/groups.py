@@ -11,6 +11,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures, RaterRows
 from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import (
+    brief,
     cell_names,
     correction_name,
     excludes,
@@ -126,7 +127,7 @@ def _figure(groups: RaterGroups, measures: Measures, rows: RaterRows, options: O
         for code, group in enumerate(groups.levels)
         for dot in cell_dots(rows.study, _cell_means(measures.main, groups, code, rows, options), group)
     ]
-    details = "; ".join(f"{dot.facet}, {dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    details = "; ".join(f"{dot.facet}, {dot.label}, {dot.group}: {brief(dot.estimate)}" for dot in dots)
     return Figure(
         f"ratings_by_{groups.name}",
         f"{_mean_word(measures).capitalize()} rating by condition and {groups.label.lower()}",
@@ -298,7 +299,7 @@ def _system_figure(main: SystemRatings, by_group: list[SystemRatings | None], gr
         for group, ratings in zip(groups.levels, by_group, strict=True)
         if ratings is not None and system in ratings.means
     ]
-    details = "; ".join(f"{dot.label}, {dot.group}: {dot.estimate}" for dot in dots)
+    details = "; ".join(f"{dot.label}, {dot.group}: {brief(dot.estimate)}" for dot in dots)
     unit = "mean rating, % of the scale" if main.measure.unit == "percent" else "mean rating"
     return Figure(
         f"ratings_by_{groups.name}",

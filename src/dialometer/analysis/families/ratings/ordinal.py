@@ -95,5 +95,5 @@ def _verdict(differing: list[str], n: int, *, is_declared: bool) -> str:
     which, other = ("ordinal", "linear") if is_declared else ("linear", "ordinal")
     chosen = f"The {which} model is the declared one" if is_declared else f"The report uses the {which} model"
     if not differing:
-        return f"{chosen}; the {other} model gives the same verdict in {'the' if n == 1 else 'all'} {n_of(n, 'comparison')}."
+        return f"{chosen}; the {other} model gives the same verdict in {'the only comparison' if n == 1 else f'all {n} comparisons'}."
     return f"{chosen}; the {other} model gives another verdict in {len(differing)} of {n_of(n, 'comparison')}: {listed(differing)}."

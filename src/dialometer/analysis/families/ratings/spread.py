@@ -330,7 +330,8 @@ def _drift_sentence(measure: Measure, drift: Estimate) -> str:
     if not drift.is_known:
         return f"Drift over the session is not known: {drift.notes[0]}."
     change = shown(measure, drift)
-    what = f"by a factor of {value_only(change)}" if measure.is_log else f"by {value_only(change)} {unit_name(measure)}"
+    size = value_only(change)
+    what = f"by a factor of {size}" if measure.is_log else f"by {size} {unit_name(measure, size)}"
     details = f"{what} per {PER_ITEMS} items ({interval_only(change)}, {p_words(drift.p_value)})"
     if excludes(change, null_of(measure)):
         return f"Ratings {'rose' if drift.value > 0 else 'fell'} over the session, {details}."

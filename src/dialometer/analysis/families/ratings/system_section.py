@@ -10,7 +10,16 @@ import numpy as np
 
 from dialometer.analysis.base.measures import OVERALL, Measure
 from dialometer.analysis.base.scale_units import unit_words
-from dialometer.analysis.base.wording import correction_name, excludes, level_label, listed, p_words, test_words
+from dialometer.analysis.base.wording import (
+    after_correction,
+    brief,
+    correction_name,
+    excludes,
+    level_label,
+    listed,
+    p_words,
+    test_words,
+)
 from dialometer.analysis.families.ratings.factor_effects import (
     Contrast,
     FactorEffects,
@@ -75,7 +84,7 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     ``declared_p`` gives the p-values of pairs that were declared and corrected with other declared tests.
     """
     measure, options = ratings.measure, ratings.options
-    on = "over all criteria" if measure.name == OVERALL else f"on {measure.label}"
+    on = "over all criteria together" if measure.name == OVERALL else f"on {measure.label}"
     known = [system for system in ratings.systems if ratings.means[system].is_known]
     if len(known) < 2:
         names = listed(ratings.label(system) for system in ratings.systems)
@@ -99,7 +108,7 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     label, second = ratings.label(best), ratings.label(nearest.second)
     corrected = ""
     if options.correction != "none" and len(ratings.pairs) > 1:
-        corrected = f" after {correction_name(options.correction)}"
+        corrected = after_correction(options.correction)
     details = (
         f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
         f"{p_words(p_of(nearest))}{corrected}"
@@ -109,7 +118,7 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     if not rivals:
         if len(own) == 1:
             short = f"{label} is rated higher than {second} {on}."
-            text = f"{short[:-1]}: {details}."
+            text = f"{on[0].upper()}{on[1:]}, {label} is rated {details}."
         else:
             short = f"{label} is rated best {on}."
             text = f"{label} is rated best {on}, ahead of every other system: {details}."
@@ -266,7 +275,7 @@ def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
     measure = group[0].measure
     labels = listed(ratings.measure.label for ratings in group)
     kind = "geometric mean rating" if measure.is_log else f"mean {unit_words(measure.unit)}"
-    details = "; ".join(f"{dot.facet} {dot.label}: {dot.estimate}".strip() for dot in dots)
+    details = "; ".join(f"{dot.facet} {dot.label}: {brief(dot.estimate)}".strip() for dot in dots)
     return Figure(
         f"system_means_{number}",
         f"Ratings of the systems: {labels}",
@@ -291,7 +300,7 @@ def _pair_figure(ratings: SystemRatings) -> list[Figure]:
     ]
     if not any(dot.estimate.has_interval for dot in dots):
         return []
-    details = "; ".join(f"{dot.label}: {dot.estimate}" for dot in dots)
+    details = "; ".join(f"{dot.label}: {brief(dot.estimate)}" for dot in dots)
     heading = effect_heading(ratings.measure).lower()
     return [
         Figure(

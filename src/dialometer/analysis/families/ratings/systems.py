@@ -149,7 +149,7 @@ class SystemRatings:
         if len(given) < 3:
             return f"{len(given)} judgments: at least 3 are needed for an interval; collect more"
         if np.ptp(given) == 0:
-            return "all values are equal: no interval"
+            return "all values are equal: no confidence interval"
         try:
             return system_means(table.y, table.rater, table.item, has_fixed_items=self.is_about_these_items)
         except NotEnoughData as error:
@@ -231,7 +231,7 @@ class SystemRatings:
             except NotEnoughData as failed:
                 problem = str(failed)
             if not problem and not (error > 1e-12 * max(1.0, abs(value)) and df > 0):
-                problem = "no variation between raters and items: no interval"
+                problem = "no variation between raters and items: no confidence interval"
         if problem:
             notes = (*self.notes, problem)
             return Estimate(

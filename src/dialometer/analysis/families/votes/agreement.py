@@ -53,7 +53,7 @@ def agreement_section(data: StudyData, options: Options) -> Section:
     )
     notes = [
         "“Raters who agree” is the share of two raters of one pair who gave the same answer; alpha is 0 for agreement by "
-        "chance and 1 for full agreement. Intervals are over pairs.",
+        "chance and 1 for full agreement. Confidence intervals are about other pairs.",
     ]
     if has_undecided:
         notes.append("Ties and “cannot tell” are answers of their own in the first column of alpha.")

@@ -330,10 +330,10 @@ def place_section(data: StudyData, given: BestWorstData, options: Options) -> Se
     text = (
         f"More or less often best than by chance: {listed(clear)}."
         if clear
-        else "There is no sign that the place on the screen mattered."
+        else "The place on the screen made no significant difference."
     )
     text += (
-        " Places were drawn anew for each rater and item, so this favours no system."
+        " Places were drawn anew for each rater and item, so no system is favoured."
         if drawn
         else " The order was fixed, so the effect of the place cannot be separated from that of the system shown there."
     )

@@ -309,11 +309,11 @@ def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_o
             f"The place on the screen mattered for {listed(clear)}; the model takes it out of the strengths."
         )
     else:
-        paragraphs.append("There is no sign that the place on the screen mattered.")
+        paragraphs.append("The place on the screen made no significant difference.")
     if has_rankings:
         paragraphs.append(
-            "Rankings were broken into all their pairs, which keeps Bradley-Terry strengths right; intervals and tests take "
-            "whole raters and items as units, so that the pairs of one ranking do not count as independent."
+            "Rankings were broken into all their pairs, which keeps Bradley-Terry strengths right; confidence intervals and tests "
+            "take whole raters and items as units, so that the pairs of one ranking do not count as independent."
         )
     paragraphs += [_elo_words(ranking) for ranking in rankings[:1]]
     return Section("model", "Place on the screen, ties and model", tuple(paragraphs), (table, _elo_table(rankings[0])))
@@ -391,7 +391,7 @@ def system_group_section(data: StudyData, given: SystemVotes, question: str, opt
         options,
         title=f"Share of points by “{groups.text}”",
         kind="percent_estimate",
-        caption="A win is one point, a tie half a point; over all questions. Intervals and tests are over "
+        caption="A win is one point, a tie half a point; over all questions. Confidence intervals and tests are over "
         f"{'raters' if item is None else 'raters and items'}.",
     )
 
