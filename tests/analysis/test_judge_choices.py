@@ -70,7 +70,7 @@ def test_the_section_tells_models_and_people_apart(tmp_path):
         data = load_data(study, store)
     section = choices_section(data, OPTIONS)
     (table,) = section.parts
-    assert {row[1] for row in table.rows} == {"one person", "tiny"}
+    assert {row[1] for row in table.rows} == {"one rater", "tiny"}
     assert len(table.rows) == 2 * len(study.spec.criteria)
     assert all(row[3].n > 0 for row in table.rows)
     assert section.paragraphs[0].startswith("1 model ")

@@ -63,17 +63,17 @@ def test_two_models_and_people_stand_in_one_table(likert):
     table = next(table for table in report.tables() if table.name == "judges")
     rows = {(row[1], row[2]): row for row in table.rows}
     assert set(rows) == {
-        ("one person", "mean of the other people"),
-        ("evaluator", "mean of the people"),
-        ("LLM judge", "mean of the people"),
+        ("one rater", "mean of the other raters"),
+        ("evaluator", "mean of the human raters"),
+        ("LLM judge", "mean of the human raters"),
         ("evaluator", "LLM judge"),
     }
-    assert rows["evaluator", "mean of the people"][3].value > 0.8
-    assert abs(rows["LLM judge", "mean of the people"][3].value) < 0.6
-    alone = rows["one person", "mean of the other people"]
+    assert rows["evaluator", "mean of the human raters"][3].value > 0.8
+    assert abs(rows["LLM judge", "mean of the human raters"][3].value) < 0.6
+    alone = rows["one rater", "mean of the other raters"]
     assert 0.3 < alone[3].value < 1
     assert 0.5 < alone[4].value < 1
-    assert rows["evaluator", "mean of the people"][5] == len(means)
+    assert rows["evaluator", "mean of the human raters"][5] == len(means)
     # Models change nothing else: the judgments that count are people's.
     assert report.provenance["sources"] == "simulated"
 
@@ -161,4 +161,4 @@ def test_a_model_that_took_part_twice_is_one_model(likert):
     store_judge(likert, "evaluator", {key: value + 0.1 for key, value in means.items()})
     store_judge(likert, "evaluator", {key: -value for key, value in means.items()})
     table = next(table for table in report_of(likert).tables() if table.name == "judges")
-    assert [row[1] for row in table.rows] == ["one person", "evaluator"]
+    assert [row[1] for row in table.rows] == ["one rater", "evaluator"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
@@ -63,10 +64,14 @@ def protocol(study: Study) -> Protocol:
     )
 
 
+_TASK_VARIABLE = re.compile(r"\{\{\s*(criteria|anchor)\s*\}\}")
+
+
 def shown_words(study: Study) -> list[str]:
     """What raters see of an anchor, and the sentence that gives them the task, for each level and block that changes it.
 
-    One line about everyone where nothing changes it, none where the study has neither. Placeholders stay as written.
+    One line about everyone where nothing changes it, none where the study has neither. Placeholders are filled as on a screen
+    that asks for all criteria.
     """
     parts = [
         (f"{factor.label or factor.name}, {level.label or level.name}", level.set)
@@ -93,7 +98,9 @@ def _seen(study: Study, shown: Presentation) -> str:
         "text": "the standard response",
         "both": f"the standard response and its value ({numbers})",
     }
-    task = f"the task “{shown.task}”" if shown.task else ""
+    same = {f"{value:g}" for value in values.values()}
+    filled = {"criteria": ", ".join(labels.values()), "anchor": same.pop() if len(same) == 1 else numbers}
+    task = f"the task “{_TASK_VARIABLE.sub(lambda found: filled[found[1]], shown.task)}”" if shown.task else ""
     return "; ".join(part for part in (words[shown.anchor], task) if part)
 
 

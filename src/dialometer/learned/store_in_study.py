@@ -157,7 +157,7 @@ def _on_scale(scale: Scale, scores: Sequence[float], people: Floats) -> list[Any
         pass
     if not len(people):
         raise NotEnoughData(
-            "the scores do not lie on the criterion's scale, and there are no ratings of people to lay them over",
+            "the scores do not lie on the criterion's scale, and there are no ratings of human raters to lay them over",
             remedy="give scores on the scale, or collect ratings first",
         )
     ranks = np.argsort(np.argsort(scores, kind="stable"), kind="stable")

@@ -347,7 +347,7 @@ class Comparison(Part):
 
 
 class Analysis(Part):
-    """The declared analysis: what counts as confirmatory."""
+    """What is declared in advance: the confirmatory analysis."""
 
     primary: str | None = Field(default=None, description="Name of the comparison that decides the study.")
     comparisons: list[Comparison] = Field(default_factory=list)

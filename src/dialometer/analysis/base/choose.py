@@ -27,7 +27,7 @@ from dialometer.storage.store import Store
 
 SOURCE_WORDS = {
     "simulated": "These raters are simulated: the numbers test the design and say nothing about real systems.",
-    "model": "These raters are language models or other programs, not people.",
+    "model": "These raters are language models or other programs, not human raters.",
 }
 
 
@@ -117,7 +117,7 @@ def warnings(data: StudyData) -> tuple[str, ...]:
     if n_apart:
         notes.append(
             f"Some raters were imported in more than one condition; each condition counts them as another rater "
-            f"({n_apart} more in all), although the same person gives more similar answers than two would."
+            f"({n_apart} more in all), although the same rater gives more similar answers than two would."
         )
     note = unfinished(data)
     if note:

@@ -195,9 +195,9 @@ def _design(study: Study) -> Parts:
 def _sampling(study: Study, n_raters: int, power: PlannedPower | None, n_collected: int) -> Parts:
     spec, numbers = study.spec, protocol(study)
     existing = (
-        f"{n_collected:,} judgments of people had been collected when this was written."
+        f"{n_collected:,} judgments of human raters had been collected when this was written."
         if n_collected
-        else "No judgment of a person had been collected when this was written."
+        else "No judgment of a human rater had been collected when this was written."
     )
     yield "Existing data", existing
     lines = [f"Raters are recruited by: {spec.recruitment.preset or spec.recruitment.platform}."]

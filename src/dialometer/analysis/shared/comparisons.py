@@ -40,9 +40,7 @@ def declared_factor(study: Study, comparison: Comparison) -> Factor:
     """The factor whose levels are compared."""
     factor = factor_named(study, comparison.factor or "")
     if factor is None:
-        raise DialometerError(
-            f"the study has no factor '{comparison.factor}'", remedy="correct the declared comparison"
-        )
+        raise DialometerError(f"the study has no factor '{comparison.factor}'", remedy="correct the comparison")
     return factor
 
 

@@ -1,4 +1,4 @@
-"""dialometer learn judge: a model's scores beside people's judgments in a study's report."""
+"""dialometer learn judge: a model's scores beside the judgments of human raters in a study's report."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Store scores of a learned evaluator or of an LLM judge as a model's judgments; the report compares them with people.
+        """Store scores of a learned evaluator or of an LLM judge as a model's judgments; the report compares them with human raters.
 
-        Scores that do not lie on the criterion's scale keep their order only: they are laid over the ratings people gave.
+        Scores that do not lie on the criterion's scale keep their order only: they are laid over the ratings that human raters gave.
         """
         from dialometer.cli.console import results
         from dialometer.learned.store_in_study import read_scores, store_judge
@@ -45,4 +45,6 @@ def add_to(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps({"name": name, "n_judgments": n}))
         else:
-            results.print(f"{n} judgments of {name} stored; 'dialometer report {folder}' compares them with people.")
+            results.print(
+                f"{n} judgments of {name} stored; 'dialometer report {folder}' compares them with human raters."
+            )

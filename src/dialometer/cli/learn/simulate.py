@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
         seed: Seed = 0,
         as_json: AsJson = False,
     ) -> None:
-        """Simulate conversations with four chat partners that their users rated, to try the learned evaluator on.
+        """Simulate dialogues with four chat systems that their users rated, to try the learned evaluator on.
 
         Each conversation carries under 'truth' its true quality and whether its user rated without care. No evaluator looks
         there; 'learn report' does, to say how well the truth was recovered.

@@ -34,7 +34,8 @@ def add_to(app: typer.Typer) -> None:
             int | None, typer.Option("--resamples", min=100, help="Bootstrap resamples; what the study declares.")
         ] = None,
         source: Annotated[
-            list[str] | None, typer.Option("--source", help="Sources of raters in the report; people if left out.")
+            list[str] | None,
+            typer.Option("--source", help="Sources of raters in the report; human raters if left out."),
         ] = None,
         database: Database = "",
         as_json: AsJson = False,

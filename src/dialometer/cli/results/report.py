@@ -59,7 +59,9 @@ def add_to(app: typer.Typer) -> None:
         ] = None,
         source: Annotated[
             list[str] | None,
-            typer.Option("--source", help="person, imported, model or simulated; people if left out. Repeat for more."),
+            typer.Option(
+                "--source", help="person, imported, model or simulated; human raters if left out. Repeat for more."
+            ),
         ] = None,
         by: Annotated[
             list[str] | None,

@@ -1,4 +1,4 @@
-"""dialometer retrieval pool: what retrievers found, as a study in which people judge it."""
+"""dialometer retrieval pool: what retrievers found, as a study in which raters judge it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add_to(app: typer.Typer) -> None:
         lenient: Lenient = False,
         as_json: AsJson = False,
     ) -> None:
-        """Write a study in which people judge the union of the retrievers' first answers.
+        """Write a study in which raters judge the union of the retrievers' first answers.
 
         Three turns of the dialogue, beginning with a question, then the candidate as the fourth; right answers are among
         them as quality checks; raters judge as many as they like. Answers drawn by chance are excluded unless named.

@@ -78,9 +78,9 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Let a language model rate, by the same screens, conditions, orders and sides as people.
+        """Let a language model rate, by the same screens, conditions, orders and sides as human raters.
 
-        Its raters are marked as models in every table and stay out of the report on people (see report --source model).
+        Its raters are marked as models in every table and stay out of the report on human raters (see report --source model).
         Run it again after an interruption: it continues, and what was answered is not asked again.
         """
         from dialometer.judges.model_client import ModelClient

@@ -73,7 +73,7 @@ def add_to(app: typer.Typer) -> None:
         out: Annotated[Path | None, typer.Option("--out", help="Folder for the report; DIR/power if left out.")] = None,
         as_json: AsJson = False,
     ) -> None:
-        """Find how many raters and items a study needs: simulates the declared design with the declared analysis, many times.
+        """Find how many raters and items a study needs: simulates the design with its confirmatory analysis, many times.
 
         The effect between systems is the distance of the best and the worst in standard deviations of quality; between
         levels of a factor it is Cohen's d of raters' mean ratings. If no number of raters is enough, more items are tried.

@@ -99,7 +99,7 @@ def _tell(summary: dict[str, Any]) -> None:
         results.print(f"  {OPEN.strip('*')}")
     if summary["n_collected"]:
         results.print(
-            f"[yellow]{summary['n_collected']:,} judgments of people are there already;[/] the document says so."
+            f"[yellow]{summary['n_collected']:,} judgments of human raters are there already;[/] the document says so."
         )
     if not summary["is_frozen"]:
         results.print(
@@ -109,7 +109,7 @@ def _tell(summary: dict[str, Any]) -> None:
 
 
 def _n_collected(folder: Path, database: str) -> int:
-    """Judgments of people so far; simulated raters and models do not count."""
+    """Judgments of human raters so far; simulated raters and models do not count."""
     from dialometer.storage.counting.counts import PEOPLE
 
     if not database and not (folder / DATABASE_FILE).exists():

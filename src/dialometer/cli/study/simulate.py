@@ -59,7 +59,7 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Let simulated raters take part, by the same path as people. Run again after an interruption: it continues.
+        """Let simulated raters take part, by the same path as human raters. Run again after an interruption: it continues.
 
         The truth they saw is written to simulation.json, so that an analysis can be compared with it.
         """

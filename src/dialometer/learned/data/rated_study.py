@@ -41,7 +41,7 @@ def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> l
         dialogues = dict(_conversations(store)) if kind == "chat" else dict(_transcripts(study, table))
     if not len(table):
         raise NotEnoughData(
-            f"no person has given a judgment on '{name}' that counts",
+            f"no human rater has given a judgment on '{name}' that counts",
             where=str(folder),
             remedy="collect judgments; those of models are not learned from",
         )

@@ -28,7 +28,7 @@ from dialometer.web.server.security import is_same_secret
 
 PATH = "/api/v1"
 SUBMISSIONS = "/session/submissions"
-_ABOUT = """The same way through a study as people take it, for programs: simulated raters, a model as judge.
+_ABOUT = """The same way through a study as human raters take it, for programs: simulated raters, a model as judge.
 
 Open a session with the server's key, then show its token with every request. Ask for the screen, send its answers,
 and so on until the screen's kind is `done`."""

@@ -1,4 +1,4 @@
-"""Models beside people: how far a learned evaluator or an LLM judge agrees with the raters, in one table.
+"""Models beside human raters: how far a learned evaluator or an LLM judge agrees with the raters, in one table.
 
 A model is set beside people's mean rating of each thing; so is each person, beside the mean of the others. A model that agrees
 with people as well as one of them does could take that one's place; this says nothing about whether all of them are right.
@@ -24,7 +24,7 @@ from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.correlation import spearman
 from dialometer.stats.observations import Floats
 
-NAME, TITLE = "judges", "Models beside people"
+NAME, TITLE = "judges", "Models beside human raters"
 FEWEST_THINGS = 5
 NO_ANSWER = "There is no analysis for this design yet."
 _THING = ("item", "system", "turn")
@@ -49,9 +49,10 @@ class Judges(Family):
 
 METHODS = (
     Method(
-        "Models beside people",
-        "Spearman's rho and share of pairs ordered alike, with people's mean; single people with the mean of the others",
-        "a model's numbers need not be on people's scale, only its order can be compared",
+        "Models beside human raters",
+        "Spearman's rho and share of pairs ordered alike, with the mean of the human raters; single raters with the mean of "
+        "the others",
+        "a model's numbers need not be on the raters' scale, only its order can be compared",
     ),
 )
 
@@ -70,7 +71,7 @@ def judges_section(data: StudyData, options: Options) -> Section:
             continue
         label = criterion_label(data.study, criterion)
         alone = single_raters(people, options)
-        rows.append((label, "one person", "mean of the other people", *alone))
+        rows.append((label, "one rater", "mean of the other raters", *alone))
         mean = people.group_by(_THING).agg(pl.col("value").mean())
         # A model that took part several times counts as one: what it said of a thing is averaged.
         named = models.with_columns(pl.col("rater").replace_strict(names, return_dtype=pl.String).alias("model"))
@@ -80,36 +81,34 @@ def judges_section(data: StudyData, options: Options) -> Section:
         }
         for name, part in own.items():
             row = _compared(part, mean, options)
-            rows.append((label, name, "mean of the people", *row))
+            rows.append((label, name, "mean of the human raters", *row))
             paragraphs.append(
-                f"{label}: {name} and the mean of the people have a rank correlation of {with_interval(row[0])}."
+                f"{label}: {name} and the mean of the human raters have a rank correlation of {with_interval(row[0])}."
             )
         listed = list(own.items())
         for place, (first, part) in enumerate(listed):
             rows += [(label, first, second, *_compared(part, other, options)) for second, other in listed[place + 1 :]]
     if not rows:
         raise NotEnoughData(
-            "models and people have judged nothing in common", remedy="have models judge the study's items"
+            "models and human raters have judged nothing in common", remedy="have models judge the study's items"
         )
     table = Table(
         "judges",
-        "Agreement of models and people",
+        "Agreement of models and human raters",
         (
             Column("criterion", "Criterion"),
             Column("who", "Who"),
             Column("with", "Beside"),
             Column("rho", "Spearman's ρ", "estimate"),
             Column("pairs", "Pairs ordered alike", "percent_estimate"),
-            Column("n", "Things or people", "count"),
+            Column("n", "Things or raters", "count"),
         ),
         tuple(rows),
-        caption="One person: the mean over people of their correlation with the mean of the others, what a perfect stand-in for a "
-        "person would reach. Pairs in which one side sees no difference are excluded.",
+        caption="One rater: the mean over raters of their correlation with the mean of the others, what a perfect stand-in for a "
+        "rater would reach. Pairs in which one side sees no difference are excluded.",
     )
     n_models = len(set(names.values()))
-    head = (
-        f"{n_of(n_models, 'model')} judged the same things as the people; models count in no other part of this report."
-    )
+    head = f"{n_of(n_models, 'model')} judged the same things as human raters; models count in no other part of this report."
     return Section(NAME, TITLE, (head, *paragraphs), (table,))
 
 
@@ -134,8 +133,8 @@ def single_raters(people: pl.DataFrame, options: Options) -> tuple[Estimate, Est
             order = _order(own, rest)
             agreements.append((rho.value, float((order > 0).sum() / max(1, (order != 0).sum()))))
     if len(agreements) < 2:
-        why = f"fewer than two people share {FEWEST_THINGS} things with others"
-        nothing = unknown("mean over people", why, n=len(agreements))
+        why = f"fewer than two raters share {FEWEST_THINGS} things with others"
+        nothing = unknown("mean over raters", why, n=len(agreements))
         return nothing, nothing, len(agreements)
     rhos, shares = (bootstrap_mean(side, **options.resampling) for side in zip(*agreements, strict=True))
     return rhos, shares, len(agreements)
@@ -186,7 +185,7 @@ def _order(first: Floats, second: Floats) -> Floats:
 # for the first place on the screen is shown too, since a model that looks only at places agrees by chance.
 
 
-CHOICES_NAME, CHOICES_TITLE = "judge_choices", "Models' choices beside people's"
+CHOICES_NAME, CHOICES_TITLE = "judge_choices", "Models' choices beside those of human raters"
 THING = ("item", "block")
 UNDECIDED = ("tie", "cannot_tell")
 
@@ -210,9 +209,9 @@ class JudgeChoices(Family):
 
 CHOICE_METHODS = (
     Method(
-        "Models' choices beside people's",
-        "share of things on which a model takes the side of most people, Wilson's interval; single people beside most of "
-        "the others, bootstrap over people",
+        "Models' choices beside those of human raters",
+        "share of things on which a model takes the side of most human raters, Wilson's interval; single raters beside most of "
+        "the others, bootstrap over raters",
         "a choice has no size, so only its side can be compared",
     ),
 )
@@ -230,7 +229,7 @@ def choices_section(data: StudyData, options: Options) -> Section:
         if people.is_empty() or models.is_empty():
             continue
         label = criterion_label(data.study, criterion)
-        rows.append((label, "one person", single_people(people, options), _first_place(people, options)))
+        rows.append((label, "one rater", single_people(people, options), _first_place(people, options)))
         named = models.with_columns(pl.col("rater").replace_strict(names, return_dtype=pl.String).alias("model"))
         for (model,), own in named.group_by("model", maintain_order=True):
             agreed = agreement(own, people, options)
@@ -239,24 +238,26 @@ def choices_section(data: StudyData, options: Options) -> Section:
             if agreed.is_known:
                 share = f"{agreed.value:.0%} (confidence interval {agreed.low:.0%} to {agreed.high:.0%})"
                 paragraphs.append(
-                    f"{label}: {model} takes the side of most people on {share} of {n_of(agreed.n, 'thing')}."
+                    f"{label}: {model} takes the side of most human raters on {share} of {n_of(agreed.n, 'thing')}."
                 )
     if not rows:
-        raise NotEnoughData("models and people have chosen on nothing in common", remedy="have models judge the items")
+        raise NotEnoughData(
+            "models and human raters have chosen on nothing in common", remedy="have models judge the items"
+        )
     table = Table(
         "judge_choices",
-        "Choices of models and people",
+        "Choices of models and human raters",
         (
             Column("criterion", "Criterion"),
             Column("who", "Who"),
-            Column("agreement", "With most people", "percent_estimate"),
+            Column("agreement", "With most raters", "percent_estimate"),
             Column("first", "First place chosen", "percent_estimate"),
         ),
         tuple(rows),
-        caption="One person: the mean over people of how often they choose as most of the others do. Ties, and things on "
+        caption="One rater: the mean over raters of how often they choose as most of the others do. Ties, and things on "
         "which people or a model are evenly split, are excluded.",
     )
-    head = f"{n_of(len(set(names.values())), 'model')} chose on the same things as the people; models count in no other part."
+    head = f"{n_of(len(set(names.values())), 'model')} chose on the same things as human raters; models count in no other part."
     return Section(CHOICES_NAME, CHOICES_TITLE, (head, *paragraphs), (table,))
 
 
@@ -268,14 +269,14 @@ def agreement(model: pl.DataFrame, people: pl.DataFrame, options: Options) -> Es
 
 
 def single_people(people: pl.DataFrame, options: Options) -> Estimate:
-    """The mean over people of the share of things on which they choose as most of the others do."""
+    """The mean over raters of the share of things on which they choose as most of the others do."""
     shares = []
     for (rater,), own in people.group_by("rater", maintain_order=True):
         others = _majority(people.filter(pl.col("rater") != rater))
         both = _majority(own).join(others, on=THING, suffix="_people")
         if len(both):
             shares.append(float((both["choice"] == both["choice_people"]).mean()))  # type: ignore[arg-type]
-    return bootstrap_mean(shares, **options.resampling, label="one person")
+    return bootstrap_mean(shares, **options.resampling, label="one rater")
 
 
 def _choices(study: Study, table: pl.DataFrame) -> pl.DataFrame:

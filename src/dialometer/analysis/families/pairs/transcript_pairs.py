@@ -264,7 +264,7 @@ def _methods(options: Options) -> tuple[Method, ...]:
         Method(
             "differences between strategies, questions, groups of raters, and pairs, in these transcript pairs",
             "cluster-robust homogeneity (HTZ) and pairwise t-tests by rater",
-            "the same raters are compared with themselves; chi-square would take them for different people",
+            "the same raters are compared with themselves; chi-square would take them for different raters",
             "Pustejovsky and Tipton 2018",
         ),
         Method("several tests at once", correction, "declared in the study; one family per table and reach"),
