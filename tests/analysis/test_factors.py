@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,8 @@ import pytest
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures, rater_rows
-from dialometer.analysis.families.ratings.factor_effects import FactorEffects, contrasts
+from dialometer.analysis.base.wording import brief
+from dialometer.analysis.families.ratings.factor_effects import FactorEffects, contrasts, shown
 from dialometer.analysis.families.ratings.factors import Factors
 from dialometer.design import templates
 from dialometer.design.load import load_study
@@ -410,6 +412,23 @@ def test_tables_only_hold_what_their_columns_say(whole):
                     assert 0 <= cell <= 1, (table.name, one.name)
                 if one.kind == "count" and cell not in ("", None):
                     assert isinstance(cell, int), (table.name, one.name)
+
+
+def test_the_figure_of_drift_shows_the_raters_and_numbers_of_its_table(whole):
+    table = next(table for table in whole.tables() if table.name == "drift_of_raters")
+    figure = next(figure for figure in whole.figures() if figure.name == "drift_of_raters")
+    assert all(f"{row[0]} {brief(row[1])}" in figure.alt for row in table.rows)
+    assert len(table.rows) == min(12, whole.provenance["n_raters"])
+
+
+def test_effects_end_where_the_scale_ends():
+    points, magnitudes = (SimpleNamespace(is_log=is_log, bounds=(1.0, 5.0)) for is_log in (False, True))
+    wide = Estimate(1.0, 4, "mixed model", low=-6.0, high=8.5, interval_method="Student's t")
+    cut = shown(points, wide)
+    assert (cut.value, cut.low, cut.high) == (1.0, -4.0, 4.0)
+    assert "cut" in cut.interval_method
+    assert (shown(points, wide, n_factors=2).low, shown(points, wide, n_factors=2).high) == (-6.0, 8.0)
+    assert shown(magnitudes, wide).high == pytest.approx(np.exp(8.5))
 
 
 def test_figures_carry_their_data(whole):

@@ -217,7 +217,7 @@ def test_criteria_that_are_one_are_called_so(study):
     assert shown["Overall", "Understood"][2].value == pytest.approx(1)
     assert shown["Overall", "Understood"][3].value == 1
     assert abs(shown["Overall", "Willing to talk again"][2].value) < 0.4
-    assert "Nearly one and the same" in said(report)
+    assert "Nearly the same by Spearman" in said(report)
 
 
 def test_one_rater(study):

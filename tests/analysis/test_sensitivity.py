@@ -156,7 +156,7 @@ def test_agreement_and_change_in_words(template, quick):
     means = {"rules": -1.0, "retrieval": 0.0, "neural": 1.0}
     truth = Truth({c.name: means for c in study.spec.criteria}, item_sd=0.0)
     clear = sensitivity_section(quick(study, n_raters=30, truth=truth), OPTIONS)
-    assert any("All 4 other choices agree" in text for text in clear.paragraphs)
+    assert any("All 4 other choices that make the same claim agree" in text for text in clear.paragraphs)
     equal = quick(study, n_raters=20, truth=Truth({}, item_sd=0.0))
     # Eight raters who give one system the best mark and another the worst: without them the systems do not differ.
     names = sorted(equal.judgments["rater"].unique())[:8]

@@ -181,6 +181,7 @@ def test_an_erased_session_keeps_its_place_in_the_chart():
     moved = over_time(marks)
     assert [at for at, _ in moved["arrived"]] == [times[1], times[1], times[3], times[3]]
     assert [n for _, n in moved["arrived"]] == [1, 2, 3, 4]
+    assert min(n for _, n in moved["active"]) == 0, "who comes and leaves at once was never fewer than nobody"
     assert [at for at, _ in over_time(marks[1:])["arrived"]] == [times[3]] * 3
     assert moved["screened out or declined"] == [(times[3], 1)]
 

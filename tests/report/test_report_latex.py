@@ -14,8 +14,9 @@ from commands import invoke
 from dialometer.analysis.base.choose import analyse_folder
 from dialometer.design.templates import copy_template, template_names
 from dialometer.model.report import Table
-from dialometer.report.formats.latex_tables import MOST_ROWS, escape, latex_table
+from dialometer.report.formats.latex_tables import escape, float_parts, latex_table
 from dialometer.report.render import render
+from dialometer.report.written import write_table
 
 NEEDS_LATEX = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 
@@ -47,7 +48,7 @@ def test_every_table(report):
         begun, ended = (re.findall(rf"\\{word}\{{(\w+)\}}", tex) for word in ("begin", "end"))
         assert sorted(begun) == sorted(ended)
         assert [tex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [
-            max(1, -(-len(table.rows) // MOST_ROWS))
+            len(float_parts(write_table(table)))
         ] * 3
         types = re.search(r"\\begin\{tabular\}\{@\{\}((?:[lrc]|p\{[\d.]+\\linewidth\})+)@\{\}\}", tex)[1]
         columns = re.sub(r"p\{[^}]*\}", "p", types)

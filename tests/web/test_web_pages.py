@@ -46,6 +46,15 @@ def test_a_rater_walks_from_the_start_page_to_the_end(template, make_study, site
     assert len(list(there.store.records.judgments())) == n_before
 
 
+def test_the_first_screen_promises_no_more_minutes_than_the_first_page(make_study, site):
+    study = make_study("acute")
+    browser = site(study).browser()
+    browser.get("/")
+    assert "about 18 minutes" in browser.page
+    browser.start()
+    assert "about 18 minutes left" in browser.page
+
+
 def test_declining_ends_politely(site):
     there = site()
     browser = there.browser().start()

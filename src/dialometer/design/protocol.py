@@ -64,6 +64,11 @@ def protocol(study: Study) -> Protocol:
     )
 
 
+def raters_wanted(study: Study, quota: int | None) -> int | None:
+    """How many raters who count a study needs: its quota, else what the design takes; None where neither says."""
+    return quota if quota is not None else protocol(study).n_raters
+
+
 _TASK_VARIABLE = re.compile(r"\{\{\s*(criteria|anchor)\s*\}\}")
 
 

@@ -158,14 +158,16 @@ def _tell(study: Study, store: Store, progress: SimulationProgress, *, as_json: 
     from dialometer.cli.console import results
 
     counts: dict[int, dict[str, int]] = {}
-    for (cell, state), n in store.counts.session_counts().items():
+    for (cell, state), n in store.counts.session_counts(source="simulated").items():
         counts.setdefault(cell, {})[state] = n
     cells = {study.cell_label(condition): counts.get(cell, {}) for cell, condition in enumerate(study.cells)}
     if as_json:
         typer.echo(json.dumps({**asdict(progress), "cells": cells}, indent=2))
         return
     states = sorted({state for of_cell in cells.values() for state in of_cell})
-    table = Table("condition", *states, box=None, pad_edge=False, header_style="bold")
+    table = Table(
+        "condition", *(state.replace("_", " ") for state in states), box=None, pad_edge=False, header_style="bold"
+    )
     for label, of_cell in cells.items():
         table.add_row(label, *(str(of_cell.get(state, 0)) for state in states))
     results.print(table)

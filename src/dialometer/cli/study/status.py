@@ -73,10 +73,13 @@ def _warn(folder: Path, n_lost: int, n_bytes: int) -> None:
 
 def _before_anybody(study: Study) -> dict[str, object]:
     """The same answer for a study that has no database yet: asking how far it has come is no mistake."""
+    from dialometer.design.protocol import raters_wanted
+
     return {
         "study": study.spec.name,
         "state": "not started",
         "quota": study.spec.recruitment.quota,
+        "raters_wanted": raters_wanted(study, study.spec.recruitment.quota),
         "sessions": {},
         "judgments": {},
         "raters_per_item": {"least": 0, "most": 0, "wanted": study.spec.design.judgments_per_item},
@@ -86,6 +89,7 @@ def _before_anybody(study: Study) -> dict[str, object]:
 def _collect(study: Study, store: Store) -> dict[str, object]:
     from dataclasses import asdict
 
+    from dialometer.design.protocol import raters_wanted
     from dialometer.storage.counting.counts import SOURCES, main_sources
 
     controls = store.control.current()
@@ -105,10 +109,12 @@ def _collect(study: Study, store: Store) -> dict[str, object]:
         ]
     n_raters = store.counts.raters_by_item(main_sources(by_source))
     per_item = [n_raters.get(item.id, 0) for item in study.rated_items]
+    quota = controls.quota if controls.quota is not None else study.spec.recruitment.quota
     return {
         "study": study.spec.name,
         "state": controls.state,
-        "quota": controls.quota if controls.quota is not None else study.spec.recruitment.quota,
+        "quota": quota,
+        "raters_wanted": raters_wanted(study, quota),
         "sessions": by_source,
         "judgments": {source: asdict(counts) for source, counts in store.counts.judgments_by_source().items()},
         "raters_per_item": {
@@ -136,7 +142,7 @@ def _show(progress: dict[str, object]) -> None:
     from dialometer.cli.console import results
 
     results.print(
-        f"[bold]{progress['study']}[/] is {progress['state']}; raters wanted: {progress['quota'] or 'no limit'}"
+        f"[bold]{progress['study']}[/] is {progress['state']}; raters wanted: {progress['raters_wanted'] or 'no limit'}"
     )
     sessions: dict[str, list[dict[str, object]]] = progress["sessions"]  # type: ignore[assignment]
     judgments: dict[str, dict[str, int]] = progress["judgments"]  # type: ignore[assignment]

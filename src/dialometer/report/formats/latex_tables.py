@@ -6,6 +6,7 @@ A table wider than the text is scaled down to it, and one longer than a page goe
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,28 +99,56 @@ def escape(text: str) -> str:
 _LONG_CHARS = 45
 
 
-def _column_types(written: WrittenTable) -> str:
-    """Columns as wide as their cells; those that hold sentences share the width of the text and wrap."""
+def _shares(written: WrittenTable) -> list[float]:
+    """The share of the text's width of each column that holds sentences and wraps; 0 for those as wide as their cells."""
     longest = [max((len(row[i].text) for row in written.rows), default=0) for i in range(len(written.headings))]
     wide = sum(n for n in longest if n > _LONG_CHARS)
-    room = max(0.3, 0.9 - sum(min(n, _LONG_CHARS) for n in longest if n <= _LONG_CHARS) / 100)
-    return "".join(
-        f"p{{{max(0.2, room * n / wide):.2f}\\linewidth}}"
-        if n > _LONG_CHARS and heading.align == "left"
-        else _ALIGN[heading.align]
+    room = max(0.3, 0.9 - sum(n for n in longest if n <= _LONG_CHARS) / 100)
+    return [
+        max(0.2, room * n / wide) if n > _LONG_CHARS and heading.align == "left" else 0.0
         for heading, n in zip(written.headings, longest, strict=True)
+    ]
+
+
+def _column_types(written: WrittenTable) -> str:
+    return "".join(
+        f"p{{{share:.2f}\\linewidth}}" if share else _ALIGN[heading.align]
+        for heading, share in zip(written.headings, _shares(written), strict=True)
     )
 
 
-MOST_ROWS = 30
-"""Rows of one float: more would not fit on a page."""
+MOST_LINES = 30
+"""Lines of one float: more would not fit on a page."""
+_CHARS_PER_LINE = 80
+
+
+def float_parts(written: WrittenTable) -> list[tuple[tuple[WrittenCell, ...], ...]]:
+    """The rows of each float: as many as fit on a page, where sentences take several lines."""
+    shares = _shares(written)
+    parts: list[list[tuple[WrittenCell, ...]]] = [[]]
+    n_lines = 0
+    for row in written.rows:
+        lines = max(
+            (
+                math.ceil(len(cell.text) / (_CHARS_PER_LINE * share))
+                for cell, share in zip(row, shares, strict=True)
+                if share
+            ),
+            default=1,
+        )
+        if parts[-1] and n_lines + lines > MOST_LINES:
+            parts.append([])
+            n_lines = 0
+        parts[-1].append(row)
+        n_lines += lines
+    return [tuple(part) for part in parts]
 
 
 def latex_table(table: Table, *, label: str = "") -> str:
     """The table as a LaTeX float with the caption above and the notes below; a long one as several."""
     written = write_table(table)
     caption = " ".join(escape(part) for part in (_stop(table.title), table.caption) if part)
-    parts = [written.rows[start : start + MOST_ROWS] for start in range(0, len(written.rows), MOST_ROWS)] or [()]
+    parts = float_parts(written)
     lines = ["% needs \\usepackage{booktabs,graphicx}"]
     for number, rows in enumerate(parts):
         is_last = number == len(parts) - 1

@@ -214,7 +214,7 @@ def _label_room(labels: Sequence[str], width: int) -> tuple[float, int]:
 def _columns(counts: Sequence[tuple[int, int]], target: int | None, width: int) -> tuple[int, list[str]]:
     height, left, bottom, top = 180, 40, 26, 16
     if not counts:
-        return 60, [_text(8, 34, "Nothing has been judged yet.", kind="empty")]
+        return 60, [_text(8, 34, "No judgment counts yet.", kind="empty")]
     last = max([target or 0, *(n for n, _ in counts)])
     most = max(n_items for _, n_items in counts)
     step = (width - left - 8) / (last + 1)

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dialometer.design.protocol import protocol
+from dialometer.design.protocol import raters_wanted
 from dialometer.model.session import Source
 from dialometer.model.study import Study
 from dialometer.quality.gold import placed_gold
@@ -137,11 +137,6 @@ def count_study(study: Study, store: Store, at_ms: int, group: str = "") -> Stud
         wanted=raters_wanted(study, quota),
         minutes=statistics.median(lengths) if lengths else None,
     )
-
-
-def raters_wanted(study: Study, quota: int | None) -> int | None:
-    """How many raters who count a study needs; None where the design does not say."""
-    return quota if quota is not None else protocol(study).n_raters
 
 
 def _cells(study: Study, controls: Controls, marks: Sequence[SessionMark]) -> list[CellCounts]:
@@ -277,7 +272,9 @@ def over_time(sessions: Sequence[SessionMark]) -> Mapping[str, list[tuple[float,
     changes = [(mark.started_at_ms, 1) for mark in marks]
     changes += [(mark.finished_at_ms or mark.last_seen_at_ms, -1) for mark in marks if mark.state != "active"]
     active, n = [], 0
-    for at, change in sorted(changes):
+    for at, change in sorted(
+        changes, key=lambda moment: (moment[0], -moment[1])
+    ):  # who comes and leaves at once came first
         n += change
         active.append((float(at), float(n)))
     return {

@@ -222,6 +222,11 @@ class Contents:
         """How far the session is, and how long it still takes at the rater's own pace, rounded up."""
         minutes = flow.remaining_s(session) / 60
         rounded = math.ceil(minutes) if minutes < 10 else 5 * math.ceil(minutes / 5)
+        told = self.study.spec.recruitment.minutes
+        if (
+            told is not None and minutes < told + 0.5 and told < rounded
+        ):  # rounding does not make it more than the first page said
+            rounded = math.ceil(told)
         is_counted = screen.kind in ("item", "chat") and not screen.is_practice
         return {
             "done": screen.step,

@@ -349,7 +349,7 @@ def _spread_table(frame: pl.DataFrame, kind: str) -> Table:
         Column("agreement", "Agreement with the rest", "percent" if is_share else "number", 0 if is_share else 2),
         Column("median_s", "Seconds per screen", "number", 1),
         Column("same_share", "Commonest answer", "percent", 0),
-        Column("longest_run", "Longest run of one answer", "count"),
+        Column("longest_run", "Longest run of one answer", "number", 1),
     )
     headings = ("Lowest", "Lower quartile", "Median", "Upper quartile", "Highest")
     columns: list[list[Cell]] = []

@@ -115,7 +115,7 @@ def _item_chart(numbers: StudyNumbers) -> object:
     done = Counter(item.done for item in counted)
     wanted = next((item.wanted for item in counted if item.wanted is not None), None)
     if not any(item.done for item in counted):
-        return columns((), wanted, "Nothing has been judged yet.")
+        return columns((), wanted, "No judgment counts yet.")
     n_full = sum(item.done >= wanted for item in counted) if wanted is not None else None
     share = f"; {n_full} of {len(counted)} items have the {wanted} raters they need" if n_full is not None else ""
     least, most = min(done), max(done)
