@@ -269,3 +269,20 @@ def test_equal_systems_are_seldom_called_different(study, n_raters, taste_sd):
     assert n_false / n_sims <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / n_sims)
     assert n_answers <= n_false
     assert n_held / (4 * n_sims) > 0.95 - 2 * math.sqrt(0.05 * 0.95 / n_sims)
+
+
+@pytest.mark.parametrize(
+    ("utility", "agrees"), [({name: 3 * u for name, u in TRUE.items()}, True), (dict.fromkeys(TRUE, 0.0), False)]
+)
+def test_the_report_says_how_far_raters_agree(study, utility, agrees):
+    found = run(data_of(study, rows_from(study, utility, n_raters=10, seed=4)))
+    section = next(section for section in found.sections if section.name == "best-worst-agreement")
+    assert not section.in_appendix
+    (quality, empathy), halves = rows_of(table(found, "agreement")), rows_of(table(found, "split_half"))
+    assert quality["question"] == "Overall quality"
+    assert quality["items"] == 24
+    assert (quality["alpha"].low > 0.2) == agrees == (quality["best"].low > 0.3)
+    assert (halves[0]["responses"].value > 0.5) == agrees
+    assert "by chance 25%" in table(found, "agreement").caption
+    assert len(found.next_steps) == (0 if agrees else 2)
+    assert f"empathy {empathy['alpha'].value:.2f}".replace("-", "−") in section.paragraphs[0]

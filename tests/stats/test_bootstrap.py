@@ -89,7 +89,7 @@ def test_failed_resamples_are_counted_never_hidden():
     assert result.has_interval
     mostly = estimate_from(0.2, np.array([0.1, np.nan, np.nan]), n=3, method="x", resampled="items", seed=0)
     assert not mostly.has_interval
-    assert "no interval" in mostly.notes[0]
+    assert "no confidence interval" in mostly.notes[0]
     assert math.isnan(bca_interval(5.0, np.arange(4.0), np.arange(4.0), 0.95)[0])
 
 
