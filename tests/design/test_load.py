@@ -329,3 +329,28 @@ def test_levels_and_blocks_change_what_is_seen(tmp_path):
     study = load_study(tmp_path / "s")
     seen = [(study.presentation(c).anchor, study.presentation(c).layout) for c in study.cells]
     assert seen == [("none", "together"), ("none", "one_per_screen"), ("both", "together"), ("both", "one_per_screen")]
+
+
+def test_texts_left_over_from_another_study_are_noticed(tmp_path):
+    copy_template("acute", tmp_path / "s")
+    file = tmp_path / "s" / "study.yaml"
+    file.write_text(
+        file.read_text().replace("speakers: {Speaker 1: user, Speaker 2: agent}", "speakers: {User: user, Bot: agent}")
+    )
+    items = tmp_path / "s" / "items.jsonl"
+    items.write_text(items.read_text().replace("Speaker 1", "User").replace("Speaker 2", "Bot"))
+    instructions = tmp_path / "s" / "instructions.md"
+    instructions.write_text(instructions.read_text() + "\nYou will see 50 conversations.\nFern is the newest.\n")
+    warnings = [problem for problem in check_study(tmp_path / "s")[1] if problem.severity == "warning"]
+    said = {problem.message: problem for problem in warnings}
+    assert said["the text speaks of 'Speaker 2', who is no speaker of this study"].file == "instructions.md"
+    assert "the text says '50 conversations', but a rater gets 9 items" in said
+    assert said["the text names the system 'Fern'"].line == len(instructions.read_text().splitlines())
+
+
+def test_a_text_with_more_responses_than_items_show_is_noticed(tmp_path):
+    copy_template("best-worst", tmp_path / "s")
+    text = tmp_path / "s" / "instructions.md"
+    text.write_text(text.read_text().replace("are four **responses**", "are six **responses**"))
+    messages = [problem.message for problem in check_study(tmp_path / "s")[1]]
+    assert messages == ["the text says six responses, but items show 4"]

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from dialometer.design.positions import Path, Positioned
+from dialometer.design.text_claims import text_warnings
 from dialometer.errors import AnswerError, Problem
 from dialometer.model.item import Item, PairItem, ResponsesItem
 from dialometer.model.quality import CheckQuestion
@@ -527,6 +528,10 @@ def _placeholders_have_values(c: _Checker) -> None:
                     )
 
 
+def _texts_are_about_this_study(c: _Checker) -> None:
+    c.problems += text_warnings(c.study)
+
+
 def _controlled_pairs_are_pairs(c: _Checker) -> None:
     if c.spec.items.pairs == "controlled" and c.spec.items.kind != "transcript_pair":
         c.add(("items", "pairs"), "only transcript pairs can be controlled", "remove it, or use kind: transcript_pair")
@@ -656,6 +661,7 @@ _CHECKS: tuple[Callable[[_Checker], None], ...] = (
     _gold_is_known,
     _analysis_is_possible,
     _placeholders_have_values,
+    _texts_are_about_this_study,
     _controlled_pairs_are_pairs,
     _arena_can_be_held,
     _pairs_of_dialogues_name_them,
