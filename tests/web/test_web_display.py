@@ -8,6 +8,7 @@ import time
 import zlib
 
 import pytest
+import yaml
 
 from dialometer.design.items import ItemReader
 from dialometer.design.load import check_study, load_study
@@ -183,3 +184,27 @@ def test_items_without_the_new_fields_are_equal():
     reader = ItemReader("dialogue", {}, ["x"], "items.jsonl")
     (item,) = reader.read(b'{"id": "a", "system": "x", "turns": [{"speaker": "user", "text": "b"}]}')
     assert (item.system_prompt, item.turns[0].tool_calls, item.turns[0].media) == ("", (), ())
+
+
+@pytest.mark.parametrize(("template", "address"), [("chat", "/s/chat"), ("arena", "/s/arena")])
+def test_live_replies_in_markdown(site, make_study, template, address):
+    agent = {"type": "scripted", "options": {"otherwise": ["**Hello** <script>"]}}
+    systems = [{"name": name, "agent": agent} for name in ("larch", "rowan")]
+    folder = make_study(template, n_items=None).folder
+    lines = [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()][:1]
+    item = {**lines[0], **({"system": "larch"} if template == "chat" else {"systems": ["larch", "rowan"]})}
+    (folder / "items.jsonl").write_text(json.dumps(item) + "\n")
+    text = (folder / "study.yaml").read_text()
+    spec = yaml.safe_load(text) | {"systems": systems, "presentation": {"text": "markdown"}, "analysis": {}}
+    (folder / "study.yaml").write_text(yaml.safe_dump(spec))
+    served = site(load_study(folder))
+    browser = served.browser().start()
+    browser.walk_to(served, "chat")
+    headers = {"X-CSRF-Token": browser.fields["csrf"]}
+    answer = browser.client.post(address, json={"text": "*me*"}, headers=headers)
+    events = [json.loads(line) for line in answer.text.splitlines()]
+    replies = [event for event in events if event.get("reply")]
+    assert {reply["html"] for reply in replies} == {'<p dir="auto"><strong>Hello</strong> &lt;script&gt;</p>\n'}
+    browser.get("/s")
+    assert '<div class="said rich"><p dir="auto"><strong>Hello</strong> &lt;script&gt;</p>' in browser.page
+    assert '<p class="said" dir="auto">*me*</p>' in browser.page

@@ -27,6 +27,7 @@ from dialometer.storage.conversations import PLACES
 from dialometer.web.rater.chat import N_AGENTS
 from dialometer.web.rater.live_text import HEADERS, NDJSON, PAUSE_S
 from dialometer.web.rater.service import Service
+from dialometer.web.rater.turn_drawing import reply_html
 from dialometer.web.server.logs import log
 from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
 from dialometer.web.server.security import SESSION_COOKIE, check_csrf, cookie
@@ -158,7 +159,9 @@ class ArenaRoom:
             if place in arenas.state(session, item_id).waiting:
                 raise
         metrics.add("dialometer_replies_total", label="by", value="agent")
-        tell({"place": place, "reply": arenas.conversations(session, item_id)[place - 1][-1].text})
+        reply = arenas.conversations(session, item_id)[place - 1][-1].text
+        html = reply_html(self.service.flow, session, self.service.settings.root_path, reply)
+        tell({"place": place, "reply": reply, **({"html": html} if html else {})})
 
     async def _was_said(self, session: Session, item_id: str, places: Sequence[int], text: str) -> bool:
         sides = await self.service.in_thread(lambda: self.service.arenas.conversations(session, item_id))

@@ -19,7 +19,7 @@ from dialometer.model.session import Session
 from dialometer.storage.conversations import ChatTurn
 from dialometer.web.rater.live_text import NDJSON, LiveReply, LiveText, streamed
 from dialometer.web.rater.service import Service
-from dialometer.web.rater.turn_drawing import TurnDrawing
+from dialometer.web.rater.turn_drawing import reply_html
 from dialometer.web.rater.wizard import WizardQueue
 from dialometer.web.server.logs import log
 from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
@@ -126,14 +126,9 @@ class ChatRoom:
         return await self.service.in_thread(lambda: self._with_html(session, outcome))
 
     def _with_html(self, session: Session, outcome: ChatOutcome) -> ChatOutcome:
-        """The reply as pages show it, where the condition has Markdown."""
-        study = self.service.study
-        if outcome.reply is None or not study.shows_markdown:
-            return outcome
-        shown = self.service.flow.screen(session).item
-        if shown is None or shown.shown.text != "markdown":
-            return outcome
-        return replace(outcome, html=TurnDrawing(study, self.service.settings.root_path).markdown(outcome.reply))
+        """With the reply as pages show it, where the condition has Markdown."""
+        html = reply_html(self.service.flow, session, self.service.settings.root_path, outcome.reply)
+        return replace(outcome, html=html) if html else outcome
 
     async def _outcome_of(
         self,

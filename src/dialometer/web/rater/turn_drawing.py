@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from dialometer.flow.engine import Flow
 from dialometer.flow.tool_steps import Cut, cut
 from dialometer.markup.markdown import render_markdown
 from dialometer.model.dialogue import Media, ToolCall
+from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.readers.study_media import markdown_images
 from dialometer.web.server.media import file_source
@@ -52,6 +54,14 @@ class TurnDrawing:
     def media(self, media: Sequence[Media]) -> list[tuple[str, str, str]]:
         """Kind, address and alternative text of each file."""
         return [(entry.kind, self.source(entry.path), entry.alt) for entry in media]
+
+
+def reply_html(flow: Flow, session: Session, root: str, reply: str | None) -> str:
+    """A live reply as pages show it where the session's condition has Markdown, else nothing."""
+    if not reply or not flow.study.shows_markdown:
+        return ""
+    item = flow.screen(session).item
+    return TurnDrawing(flow.study, root).markdown(reply) if item is not None and item.shown.text == "markdown" else ""
 
 
 MAX_SET_OUT = 100_000

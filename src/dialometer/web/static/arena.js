@@ -86,6 +86,15 @@ function news(place) {
 
 // what comes from the server
 
+// The server has cleaned the HTML of a reply in Markdown: nothing in it runs or loads anything.
+function show(said, { reply, html }) {
+  if (!html) { said.textContent = reply; return; }
+  const rich = document.createElement("div");
+  rich.className = "said rich";
+  rich.innerHTML = html;
+  said.replaceWith(rich);
+}
+
 function take(event) {
   const { place } = event;
   if (place === undefined) {
@@ -98,7 +107,7 @@ function take(event) {
     scrollDown(place);
   } else if (event.reply !== undefined) {
     const line = drafts.get(place) ?? bubble(place, "start", sides.get(place).dataset.name, "");
-    line.querySelector(".said").textContent = event.reply; // as it is stored
+    show(line.querySelector(".said"), event); // as it is stored
     drafts.delete(place);
     setBusy(place, false);
     news(place);
