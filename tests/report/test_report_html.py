@@ -9,9 +9,9 @@ import pytest
 from rich_report import HEBREW, HOSTILE, rich_report
 
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.report import Headline, Summary
+from dialometer.model.report import Headline, Summary, Turns
 from dialometer.report.drawing import DrawingError, Drawings, draw_svg, for_page
-from dialometer.report.formats.html_page import html_page
+from dialometer.report.formats.html_page import html_page, html_part
 from dialometer.report.interval_bar import interval_bar
 from dialometer.report.numbers import as_sentence, reproduce_lines, write_headline
 
@@ -229,3 +229,10 @@ def test_drawings_fetch_nothing_and_say_what_is_wrong():
     assert 'aria-label="a &quot;b&quot; &lt;c&gt;"' in for_page(
         draw_svg({"mark": "bar", "data": {"values": []}}), prefix="x", alt='a "b" <c>'
     )
+
+
+def test_turns_that_raters_saw_as_markdown():
+    rows = (("agent", (("equal", "a", "**Dry** <script>"),)), ("agent", (("insert", "", "**new**"),)))
+    part = html_part(Turns("pair", "Pair", rows, is_markdown=True))
+    assert '<div class="rich"><p dir="auto"><strong>Dry</strong> &lt;script&gt;</p>' in part
+    assert "**new**" in part  # differences are marked in the text as it was written

@@ -71,6 +71,8 @@ class Turns:
     rows: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]
     """For each turn: the speaker and its stretches as (kind, text before, text after)."""
     caption: str = ""
+    is_markdown: bool = False
+    """Whether raters saw the texts as Markdown: then turns that are the same throughout are shown so."""
 
 
 Part = Table | Figure | Turns

@@ -172,7 +172,13 @@ def _turns(content: Mapping[str, Any]) -> Turns:
         (speaker, tuple((kind, before, after) for kind, before, after in stretches))
         for speaker, stretches in content["rows"]
     )
-    return Turns(name=content["name"], title=content["title"], rows=rows, caption=content["caption"])
+    return Turns(
+        name=content["name"],
+        title=content["title"],
+        rows=rows,
+        caption=content["caption"],
+        is_markdown=content.get("is_markdown", False),
+    )
 
 
 def _cell(content: Any) -> Any:

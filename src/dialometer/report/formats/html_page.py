@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from dialometer.markup.markdown import render_markdown
 from dialometer.model.report import Figure, Part, Report, Section, Table, Turns
 from dialometer.report import numbers as labels
 from dialometer.report.drawing import DrawingError, Drawings
@@ -74,6 +75,7 @@ def _names(drawings: Drawings, numbers: Mapping[int, str], names: UniqueNames) -
         "interval_bar": interval_bar,
         "new_id": lambda part: names.next(f"{_kind_of(part)}-{file_name(part.name)}"),
         "trimmed": _trimmed,
+        "markdown": lambda text: Markup(render_markdown(text)),  # nosec B704  # cleaned there
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -55,9 +56,8 @@ def transcripts_section(study: Study, choices: PairChoices, options: Options) ->
     parts: list[Table | Turns] = [Table("pairs", "Preference by pair", columns, tuple(rows), notes=_pair_notes())]
     same = _same_pairs(choices, options)
     parts += [same] if same else []
-    parts += [_turns(item, reports[k], shares[k], label[strategy_of(study, item)]) for k, item in enumerate(items)][
-        :MOST_PAIRS
-    ]
+    shown = [_turns(item, reports[k], shares[k], label[strategy_of(study, item)]) for k, item in enumerate(items)]
+    parts += [replace(turns, is_markdown=study.shows_markdown) for turns in shown[:MOST_PAIRS]]
     paragraphs = _reach_words(choices, options)
     paragraphs = (
         *paragraphs,
