@@ -43,7 +43,8 @@ LONG = "\n\n".join(
     [
         "## A plan",
         "Water **less**, and look at $E = \\frac{g_s D}{P}$ first. " * 6,
-        "| Room | Humidity | What to do in the coming weeks |\n|---|--:|---|\n" + "| Kitchen | 55 % | keep away |\n" * 3,
+        "| Room | Humidity | What to do in the coming weeks |\n|---|--:|---|\n"
+        + "| Kitchen | 55 % | keep away |\n" * 3,
         "```python\ndef deficit(temperature: float, humidity: float) -> float:  # a rather long line of code to scroll in its box\n"
         "    return temperature * (1 - humidity)\n```",
         "$$\\sum_{i=1}^{n} \\frac{x_i + y_i + z_i}{n \\cdot m} = \\int_0^1 f(x) \\, dx + \\sqrt{a^2 + b^2 + c^2}$$",
@@ -58,7 +59,12 @@ def image() -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress((b"\0" + b"\x40\x90\x60" * 8) * 8)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + head
+        + chunk(b"IDAT", zlib.compress((b"\0" + b"\x40\x90\x60" * 8) * 8))
+        + chunk(b"IEND", b"")
+    )
 
 
 @pytest.fixture
@@ -100,9 +106,14 @@ def test_nothing_runs_and_opening_is_stored(
     page = open_page(**{**STILL, **PHONE})
     rater = at_item(page, served.url)
     assert page.evaluate("() => window.ran") is None
-    assert page.evaluate("() => document.querySelectorAll('main :is(script, style, iframe, svg, a[href^=java])').length") == 0
+    assert (
+        page.evaluate("() => document.querySelectorAll('main :is(script, style, iframe, svg, a[href^=java])').length")
+        == 0
+    )
     assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-    assert page.evaluate("() => [...document.images].every(image => image.alt && image.src.startsWith(location.origin))")
+    assert page.evaluate(
+        "() => [...document.images].every(image => image.alt && image.src.startsWith(location.origin))"
+    )
     switch, box = page.locator(".cut-switch[value='2']"), page.locator(".cut").last
     height = box.bounding_box()["height"]  # type: ignore[index]
     switch.focus()
