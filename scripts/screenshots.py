@@ -75,6 +75,7 @@ STUDIES: dict[str, tuple[str, Change]] = {
     "chat": ("chat", shorten),
     "likert": ("likert", shorten),
     "rubric": ("rubric", shorten),
+    "mqm": ("mqm", shorten),
     "replies": ("replies", as_it_is),
     "turns": ("turns", as_it_is),
     "arabic": ("arabic", as_it_is),
@@ -92,6 +93,7 @@ SELECTION: list[tuple[str, str, str, bool, bool]] = [
     ("best-worst", "phone", "item", True, True),
     ("likert", "dark", "item", True, True),
     ("rubric", "desktop", "item", True, False),
+    ("mqm", "desktop", "item", True, False),
     ("replies", "desktop", "item", True, False),
     ("arabic", "desktop", "item", True, False),
     ("wizard", "desktop", "console", False, True),
@@ -119,12 +121,23 @@ class Photographer(Rater):
             with self.page.expect_navigation():
                 self.page.click(self.sender())
             self.take(self.page, "errors", False)
+        self.mark_words()
         self.answer()
         if is_new:
             self.page.evaluate("() => document.activeElement.blur()")
             self.take(self.page, kind, True)
         self.send()
         return key
+
+
+    def mark_words(self) -> None:
+        """Marks two places of a text, where words can be marked."""
+        for first, last, kind, grade in ((1, 2, 0, 1), (9, 9, 2, 0)) if self.page.query_selector(".word") else ():
+            for n in dict.fromkeys((first, last)):
+                self.page.locator(".word").nth(n).click()
+            self.page.locator(".mark-option.category").nth(kind).click()
+            self.page.locator(".mark-option.severity").nth(grade).click()
+            self.page.locator(".mark-panel .button.main").click()
 
 
 def photograph(browser: Browser, served: Served, study: str, look: str, keep: Callable[..., None]) -> None:

@@ -12,7 +12,7 @@ from walking import DESKTOP, PHONE, KeyboardRater, Rater, Served, copy_study, sh
 
 pytestmark = pytest.mark.browser
 
-TEMPLATES = ["anchoring", "strategies", "acute", "best-worst", "avatar", "chat", "likert", "rubric"]
+TEMPLATES = ["anchoring", "strategies", "acute", "best-worst", "avatar", "chat", "likert", "rubric", "mqm"]
 OTHERS = ["replies", "turns", "arabic"]
 RIGHT = {"who_is_judged": "Speaker 2 in each conversation", "reading_check": "2", "look": "No"}
 WAYS: dict[str, tuple[type[Rater], dict[str, Any]]] = {
@@ -29,8 +29,8 @@ WALKS = [
     *(
         pytest.param(name, way, marks=pytest.mark.slow)
         for way, names in (
-            ("mouse", ("anchoring", "strategies", "avatar", "chat", "rubric")),
-            ("keyboard-phone", ("anchoring", "strategies", "acute", "avatar", "likert", "rubric")),
+            ("mouse", ("anchoring", "strategies", "avatar", "chat", "rubric", "mqm")),
+            ("keyboard-phone", ("anchoring", "strategies", "acute", "avatar", "likert", "rubric", "mqm")),
         )
         for name in names
     ),

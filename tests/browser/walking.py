@@ -161,7 +161,7 @@ class Rater:
             self._drag(field_)
 
     def _fill(self, control: ElementHandle) -> None:
-        kind = control.evaluate("c => c.type") if control.is_visible() else "unseen"
+        kind = control.evaluate("c => c.disabled ? '' : c.type") if control.is_visible() else "unseen"
         if kind == "checkbox" and control.evaluate("c => !document.querySelector(`[name='${c.name}']:checked`)"):
             control.click()
         elif kind == "range":

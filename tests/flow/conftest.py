@@ -102,6 +102,8 @@ def acceptable(field):
             return scale.options[0]
         case "multiple":
             return scale.options[:1]
+        case "spans":
+            return {"none": True}
         case "checklist":
             return dict.fromkeys(scale.point_texts(), "yes")
         case _:

@@ -19,6 +19,7 @@ EXAMPLES = {
     "choice": {"options": ["yes", "no"]},
     "multiple": {"options": ["a", "b", "c"], "at_least": 1, "at_most": 2},
     "text": {"max_length": 20},
+    "spans": {"mark_categories": [{"name": "false", "label": "Not true"}, {"name": "rude"}]},
     "checklist": {
         "points": [
             {"name": "right", "text": "Is it right?", "weight": 3},

@@ -123,6 +123,13 @@ def _questions_have_scales(c: _Checker) -> None:
                 f"the scale '{question.scale}' compares responses and cannot answer a question",
                 "use another scale",
             )
+        if c.spec.scales[question.scale].marks_text:
+            c.add(
+                (*path, "scale"),
+                f"the scale '{question.scale}' marks words in a text and cannot answer a question",
+                "use another scale",
+            )
+            continue
         for value in question.accept or ():
             _check_answer(c, (*path, "accept"), question.scale, value)
     for i, rule in enumerate(c.spec.quality):
@@ -153,6 +160,12 @@ def _scales_fit_items(c: _Checker) -> None:
             for i, criterion in enumerate(c.spec.criteria):
                 name = presentation.scales.get(criterion.name, criterion.scale)
                 scale = c.spec.scales.get(name)
+                if scale is not None and scale.marks_text and c.spec.items.kind == "chat":
+                    c.add(
+                        ("criteria", i, "scale"),
+                        f"the scale '{name}' marks words, and a live conversation has none beforehand",
+                        "export the conversations and mark them in a study of dialogues",
+                    )
                 if scale is None or not scale.compares_responses:
                     continue
                 least, most = scale.n_alternatives

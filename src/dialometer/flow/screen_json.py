@@ -51,6 +51,10 @@ def _field(field: Field) -> dict[str, Any]:
         "help": field.help,
         "target": field.target,
         "alternatives": list(field.alternatives),
+        "passages": [
+            {"turn": passage.turn, "text": passage.text, "is_markable": passage.is_markable}
+            for passage in field.passages
+        ],
         "is_required": field.is_required,
         "scale": field.scale.model_dump(mode="json"),
     }
@@ -62,7 +66,7 @@ def _buttons(kind: str) -> list[dict[str, Any]]:
     name, options = _CHOICES[kind]
     blank = dict.fromkeys(("question", "definition", "label", "help", "target"), "")
     scale = Choice(options=options).model_dump(include={"type", "options"})
-    return [{"name": name, **blank, "alternatives": [], "is_required": True, "scale": scale}]
+    return [{"name": name, **blank, "alternatives": [], "passages": [], "is_required": True, "scale": scale}]
 
 
 def _item(item: ItemView) -> dict[str, Any]:

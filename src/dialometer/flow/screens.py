@@ -16,6 +16,7 @@ from dialometer.flow.language import Language
 from dialometer.flow.steps import Path, Step, block_of, comprehension_rule
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.marks import Passage
 from dialometer.model.recording import Recording
 from dialometer.model.scale import Scale
 from dialometer.model.study import Criterion, Presentation, Question, Study
@@ -39,6 +40,8 @@ class Field:
     is_required: bool = True
     anchor: float | None = None
     """The standard's value on this criterion, where the condition shows it."""
+    passages: tuple[Passage, ...] = ()
+    """What can be marked, on a scale that marks words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +170,7 @@ def _item_screen(study: Study, path: Path, step: Step, common: dict[str, Any], *
         view = ItemView(item.id, item.kind)
     fields: list[Field] = []
     for name in step.criteria:
-        fields += _criterion_fields(study, item, name, presentation, len(task.systems))
+        fields += _criterion_fields(study, item, name, presentation, task.systems)
     return Screen(
         **common,
         fields=tuple(fields),
@@ -295,13 +298,31 @@ def _marks(item: PairItem) -> dict[str, dict[int, tuple[Segment, ...]]]:
     return {side: dict(differences) for side in (item.a.system, item.b.system)}
 
 
-def _criterion_fields(study: Study, item: Item, name: str, shown: Presentation, n_systems: int) -> list[Field]:
+def _criterion_fields(
+    study: Study, item: Item, name: str, shown: Presentation, systems: tuple[str, ...]
+) -> list[Field]:
     """The fields of a criterion; remembered, since they are the same for every rater who sees the item this way."""
-    key = (id(shown), item.id, name, n_systems)
+    marks_text = study.scale_for(study.criteria_by_name[name], shown).marks_text
+    key = (id(shown), item.id, name, systems if marks_text else len(systems))
     if key not in study.remembered:
-        study.remembered[key] = _make_fields(study, item, name, shown, n_systems)
-    fields: list[Field] = study.remembered[key]
+        fields = _make_fields(study, item, name, shown, len(systems))
+        if marks_text:
+            fields = [replace(field, passages=_passages(study, item, systems, shown, field)) for field in fields]
+        study.remembered[key] = fields
+    fields = study.remembered[key]
     return fields
+
+
+def _passages(
+    study: Study, item: Item, systems: tuple[str, ...], shown: Presentation, field: Field
+) -> tuple[Passage, ...]:
+    """The texts that a field is about, as they are shown."""
+    options = _view(study, item, systems, shown).options
+    if field.target.startswith("t"):
+        turn = options[0].turns[int(field.target[1:])]
+        return (Passage(int(field.target[1:]), turn.text, turn.speaker),)
+    turns = next((option.turns for option in options if option.place == (field.target or "1")), ())
+    return field.scale.markable([(turn.speaker, turn.role, turn.text) for turn in turns])
 
 
 def _make_fields(study: Study, item: Item, name: str, shown: Presentation, n_systems: int) -> list[Field]:

@@ -11,8 +11,6 @@ from dialometer.flow.steps import Step
 from dialometer.model.scale import Value
 from dialometer.model.session import Answer, Judgment
 
-REQUIRED = "Please answer this."
-
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -39,10 +37,10 @@ def read_values(fields: Sequence[Field], raw: Mapping[str, object]) -> dict[str,
             if getattr(field.scale, "at_least", 1) == 0:
                 values[field.name] = []
             elif field.is_required:
-                wrong[field.name] = REQUIRED
+                wrong[field.name] = field.scale.no_answer
             continue
         try:
-            values[field.name] = field.scale.parse(given, field.alternatives)
+            values[field.name] = field.scale.parse_about(given, field.alternatives, field.passages)
         except AnswerError as error:
             wrong[field.name] = error.message
     if wrong:

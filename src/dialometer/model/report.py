@@ -69,10 +69,16 @@ class Turns:
     name: str
     title: str
     rows: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]
-    """For each turn: the speaker and its stretches as (kind, text before, text after)."""
+    """For each turn: the speaker and its stretches as (kind, text before, text after). A stretch of the kind ``heat-1`` to
+    ``heat-4`` is a marked one, the more often the higher; then the text before says how often."""
     caption: str = ""
     is_markdown: bool = False
     """Whether raters saw the texts as Markdown: then turns that are the same throughout are shown so."""
+
+    @property
+    def has_heat(self) -> bool:
+        """Whether it shows how often stretches were marked, not how two transcripts differ."""
+        return any(kind.startswith("heat-") for _, stretches in self.rows for kind, _, _ in stretches)
 
 
 Part = Table | Figure | Turns

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dialometer.model.marks import Mark, Passage
 from dialometer.model.part import Part
 from dialometer.model.values import ObservedValues, Value
 
@@ -84,6 +85,8 @@ class Scale(Part):
     """Fewest and most alternatives that can be compared."""
     seconds_per_answer: ClassVar[float] = 4.0
     """Rough time for one answer, for the estimate of a session's length."""
+    no_answer: ClassVar[str] = "Please answer this."
+    """What a rater reads who leaves a required answer out."""
     scripts: ClassVar[tuple[str, ...]] = ()
     """Scripts of ``web/static`` that the control on the page uses."""
     guess_rank: ClassVar[int | None] = None
@@ -101,6 +104,10 @@ class Scale(Part):
 
     def parse_collected(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
         """The value of an answer that was collected elsewhere; by default what raters may enter here."""
+        return self.parse(raw, alternatives)
+
+    def parse_about(self, raw: object, alternatives: Sequence[str], passages: Sequence[Passage]) -> Value:  # noqa: ARG002
+        """The value of an answer about texts; only scales that mark words look at these."""
         return self.parse(raw, alternatives)
 
     def doubt(self, value: Value, anchor: float | None = None) -> str:
@@ -181,6 +188,17 @@ class Scale(Part):
         """For each point of a checklist whether it is met, None where it does not apply."""
         return {}
 
+    marks_text: ClassVar[bool] = False
+    """Set where raters mark words: then the control shows the text itself, and answers are checked against it."""
+
+    def markable(self, turns: Sequence[tuple[str, str, str]]) -> tuple[Passage, ...]:
+        """What can be marked, from speaker, role and text of the turns shown."""
+        return tuple(Passage(number, text, speaker) for number, (speaker, _, text) in enumerate(turns))
+
+    def marks(self, value: Value) -> list[Mark]:  # noqa: ARG002
+        """The marks of a stored answer."""
+        return []
+
     # How it is shown and described
 
     def input_field(self, alternatives: Sequence[str] = ()) -> InputField:
@@ -243,6 +261,10 @@ class Scale(Part):
         values[:] = categories
         share = 1 / (1 + np.exp(-quality))
         return np.asarray(values[np.minimum((share * len(values)).astype(np.int64), len(values) - 1)])
+
+    def simulate_about(self, quality: float, passages: Sequence[Passage], rng: np.random.Generator) -> Any:  # noqa: ARG002
+        """The answer about these texts by a rater who perceives this quality, for a scale that marks words."""
+        return None
 
     def simulate_comparison(
         self, perceived: Floats, alternatives: Sequence[str], rng: np.random.Generator, *, tie_width: float

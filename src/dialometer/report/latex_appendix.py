@@ -86,6 +86,8 @@ def _part(rendering: Rendering, part: Table | Figure | Turns, escape: Escape) ->
         ]
         head = rf"\paragraph{{{escape(part.title)}}} {escape(part.caption)}".rstrip()
         note = r"\emph{[In brackets]}: only in the first transcript; \textbf{bold}: only in the second."
+        if part.has_heat:
+            note = r"\textbf{Bold}: marked, with the number of raters."
         return [head, r"\begin{description}", *turns, r"\end{description}", note]
     return _figure(rendering, part, escape)
 
@@ -93,6 +95,8 @@ def _part(rendering: Rendering, part: Table | Figure | Turns, escape: Escape) ->
 def _stretch(kind: str, before: str, after: str, escape: Escape) -> str:
     if kind == "equal":
         return escape(after)
+    if kind.startswith("heat-"):
+        return rf"\textbf{{{escape(after.strip())}}} ({escape(before)})"
     gone = rf"\emph{{[{escape(before)}]}}" if before.strip() else ""
     new = rf"\textbf{{{escape(after)}}}" if after.strip() else ""
     return f"{gone} {new}".strip()

@@ -220,7 +220,7 @@ _PAGE_DARK = {
 _FRAGMENT_RULES = (
     *(".hidden", ".muted", ".unknown", ".badge", ".part", ".number", ".caption", ".scroll", ".notes", ".notice"),
     *("table", "thead", "tbody", "th", "td", "sup", ".right", ".center", ".interval", ".tick", ".together", "h3"),
-    *(".chart", "@container", ".turns", ".speaker", "ins", "del", ".key"),
+    *(".chart", "@container", ".turns", ".speaker", "ins", "del", ".heat", ".key"),
 )
 
 

@@ -77,6 +77,8 @@ def _on_scale(rater: SimulatedRater, field: FieldView, perceived: list[float], r
         return scale.simulate_comparison(np.array(perceived), field.alternatives, rng, tie_width=width)
     place = int(field.target) - 1 if field.target.isdigit() else 0
     quality = perceived[min(place, len(perceived) - 1)] + rater.bias
+    if scale.marks_text:
+        return scale.simulate_about(quality, field.passages, rng)
     use = number_use(rater.habits, np.array(np.log(rater.modulus)), field.anchor)
     value = scale.simulate(np.array(quality), use)
     return _answer_question(field, rng) if value is None else value.item()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from dialometer.model.marks import Passage
 from dialometer.model.scale import Scale
 
 
@@ -19,6 +20,8 @@ class FieldView:
     is_required: bool = True
     anchor: float | None = None
     """The standard's value that is shown with it."""
+    passages: tuple[Passage, ...] = ()
+    """What can be marked, on a scale that marks words."""
 
 
 @dataclass(frozen=True, slots=True)

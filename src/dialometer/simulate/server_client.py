@@ -9,6 +9,7 @@ from typing import Any, Self
 import httpx
 
 from dialometer.errors import AgentError, AnswersRejected, DialometerError, FlowError
+from dialometer.model.marks import Passage
 from dialometer.scales import SCALES
 from dialometer.simulate.screen_view import FieldView, ScreenView, Visit
 
@@ -160,7 +161,9 @@ def view_from(content: dict[str, Any]) -> ScreenView:
 def _field(field: dict[str, Any], anchors: dict[str, float]) -> FieldView:
     scale = SCALES.get(field["scale"]["type"]).model_validate(field["scale"])
     anchor = anchors.get(field["name"].split(".", 1)[0])
-    return FieldView(field["name"], scale, field["target"], tuple(field["alternatives"]), field["is_required"], anchor)
+    passages = tuple(Passage(p["turn"], p["text"], is_markable=p["is_markable"]) for p in field.get("passages", ()))
+    alternatives = tuple(field["alternatives"])
+    return FieldView(field["name"], scale, field["target"], alternatives, field["is_required"], anchor, passages)
 
 
 def expect(response: httpx.Response, status: int) -> dict[str, Any]:

@@ -140,12 +140,17 @@ def _turns(turns: Turns) -> list[str]:
     for speaker, stretches in turns.rows:
         marked = " ".join(text for kind, before, after in stretches if (text := _stretch(kind, before, after)))
         lines.append(f"- **{escape(speaker)}:** {marked}")
-    return [*blocks, "\n".join(lines), "~~Struck~~: only in the first transcript. **Bold**: only in the second."]
+    key = "~~Struck~~: only in the first transcript. **Bold**: only in the second."
+    if turns.has_heat:
+        key = "**Bold**: marked, with the number of raters."
+    return [*blocks, "\n".join(lines), key]
 
 
 def _stretch(kind: str, before: str, after: str) -> str:
     if kind == "equal":
         return escape(after)
+    if kind.startswith("heat-"):
+        return f"**{escape(after.strip())}** ({escape(before)})"
     gone = f"~~{escape(before)}~~" if before.strip() else ""
     new = f"**{escape(after)}**" if after.strip() else ""
     return f"{gone} {new}".strip()

@@ -124,6 +124,14 @@ class ItemShown(BaseModel):
     max_turns: int
 
 
+class PassageShown(BaseModel):
+    """A text that can be marked; offsets of marks count its characters from 0."""
+
+    turn: int
+    text: str
+    is_markable: bool
+
+
 class FieldShown(BaseModel):
     """One thing to answer. ``scale`` holds its type and all its settings."""
 
@@ -134,6 +142,7 @@ class FieldShown(BaseModel):
     help: str
     target: str
     alternatives: list[str]
+    passages: list[PassageShown] = Field(description="What can be marked, on a scale that marks words; else empty.")
     is_required: bool
     scale: dict[str, Any]
 

@@ -31,7 +31,7 @@ class DrawnFields:
         A scale of another package may draw whatever it likes, so its fields are drawn each time.
         """
         field, scale = control.field, control.field.scale
-        if control.value is not None or control.error or scale.compares:
+        if control.value is not None or control.error or scale.compares or scale.marks_text:
             return None
         if not _is_own(scale.type):
             return None

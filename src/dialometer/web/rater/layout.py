@@ -7,6 +7,7 @@ one name become a list.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten
@@ -77,7 +78,7 @@ def doubt(field: Field, given: object) -> str:
     if given in (None, "", [], {}):
         return ""
     try:
-        return field.scale.doubt(field.scale.parse(given, field.alternatives), field.anchor)
+        return field.scale.doubt(field.scale.parse_about(given, field.alternatives, field.passages), field.anchor)
     except AnswerError:
         return ""
 
@@ -105,6 +106,8 @@ def typed_answers(screen: Screen, typed: Mapping[str, object]) -> dict[str, obje
 
 
 def _as_typed(value: object) -> str:
+    if isinstance(value, list | dict):  # parts of an answer that have parts themselves
+        return json.dumps(value, ensure_ascii=False)
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -194,6 +197,16 @@ class Alternative:
     controls: tuple[Control, ...] = ()
     system_prompt: str = ""
 
+    @property
+    def marks_text(self) -> bool:
+        """Whether one of its controls shows the text, to be marked."""
+        return any(control.field.scale.marks_text for control in self.controls)
+
+    @property
+    def has_extras(self) -> bool:
+        """Whether turns hold more than text."""
+        return any(bubble.turn.tool_calls or bubble.turn.media for bubble in self.bubbles)
+
 
 @dataclass(frozen=True, slots=True)
 class Control:
@@ -243,6 +256,11 @@ class Arranged:
     def rates_each(self) -> bool:
         """Whether some question is asked about each alternative by itself."""
         return any(alternative.controls for alternative in self.alternatives)
+
+    @property
+    def marks_text(self) -> bool:
+        """Whether a control below the item shows its text, to be marked."""
+        return any(control.field.scale.marks_text for control in self.controls)
 
     @property
     def compares(self) -> bool:

@@ -13,6 +13,7 @@ form.addEventListener("click", (event) => { // a ranking can be answered by a bu
 });
 
 function isAnswered(field) {
+  if (field.matches(".spans")) return field.matches(".is-set");
   const inputs = [...field.querySelectorAll("input, select, textarea")];
   const names = new Set(inputs.filter((input) => input.type === "radio").map((input) => input.name));
   const chosen = [...names].map((name) => inputs.find((input) => input.name === name && input.checked)?.value);

@@ -154,12 +154,9 @@ def points_section(points: Points) -> Section:
             f"applies). Met most often: “{points.texts[easiest]}” ({_percent(_column(points, easiest))})."
         )
     if len(points.labels) > 1:
-        largest = sorted(clear.items(), key=lambda pair: -abs(pair[1].value))
-        words.append(
-            listed((_difference_words(points, key, test) for key, test in largest), most=4) + "."
-            if largest
-            else "No difference between systems on a single point is significant after correction."
-        )
+        words += _difference_words(points, clear) or [
+            "No difference between systems on a single point is significant after correction."
+        ]
     columns = (
         Column("point", "Point"),
         Column("weight_share", "Weight", "percent", 0),
@@ -207,13 +204,19 @@ def _weights(points: Points) -> dict[str, float]:
     return {point: weights.get(point, 0.0) / total for point in points.texts}
 
 
-def _difference_words(points: Points, key: tuple[str, str, str], test: Estimate) -> str:
-    point, first, second = key if test.value > 0 else (key[0], key[2], key[1])
-    own, other = (value_only(points.shares[system, point], is_percent=True) for system in (first, second))
-    return (
-        f"{first} meets “{points.texts[point]}” more often than {second} ({own} against {other}, "
-        f"{p_words(p_adjusted(test))})"
-    )
+def _difference_words(points: Points, clear: dict[tuple[str, str, str], Estimate]) -> list[str]:
+    """A sentence for every two systems: which points the first meets more often, the largest difference first."""
+    by_pair: dict[tuple[str, str], list[str]] = {}
+    for (point, a, b), test in sorted(clear.items(), key=lambda pair: -abs(pair[1].value)):
+        first, second = (a, b) if test.value > 0 else (b, a)
+        own, other = (value_only(points.shares[system, point], is_percent=True) for system in (first, second))
+        by_pair.setdefault((first, second), []).append(
+            f"“{points.texts[point]}” ({own} against {other}, {p_words(p_adjusted(test))})"
+        )
+    return [
+        f"{first} meets {'this point' if len(said) == 1 else 'these points'} more often than {second}: {listed(said, most=6)}."
+        for (first, second), said in by_pair.items()
+    ]
 
 
 def _figure(points: Points) -> Figure:

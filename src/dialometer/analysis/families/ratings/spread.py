@@ -171,7 +171,7 @@ def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...
                 int(count[target]),
                 float(np.exp(centre)) if measure.is_log else centre,
                 float(np.exp(spread[target])) if measure.is_log else float(spread[target]),
-                f"{measure.raw[inside].min():g} to {measure.raw[inside].max():g}",
+                f"{measure.raw[inside].min():.4g} to {measure.raw[inside].max():.4g}",
             )
         )
     return rows
