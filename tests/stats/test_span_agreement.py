@@ -58,7 +58,7 @@ def test_chance_is_the_mean_over_all_shifts():
         for shift in range(12):
             moved = np.roll(labels[1], shift)
             same = (labels[0] == moved) if by_category else np.ones(12, dtype=bool)
-            shared.append(2 * np.sum(same & (labels[0] > 0) & (moved > 0)) / np.sum((labels > 0)))
+            shared.append(2 * np.sum(same & (labels[0] > 0) & (moved > 0)) / np.sum(labels > 0))
         plain = span_f1([text, text], KINDS, by_category=by_category, **FEW).value
         corrected = span_f1([text, text], KINDS, by_category=by_category, is_corrected=True, **FEW).value
         assert corrected == pytest.approx((plain - np.mean(shared)) / (1 - np.mean(shared)))

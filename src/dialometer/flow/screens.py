@@ -305,11 +305,11 @@ def _criterion_fields(
     marks_text = study.scale_for(study.criteria_by_name[name], shown).marks_text
     key = (id(shown), item.id, name, systems if marks_text else len(systems))
     if key not in study.remembered:
-        fields = _make_fields(study, item, name, shown, len(systems))
+        made = _make_fields(study, item, name, shown, len(systems))
         if marks_text:
-            fields = [replace(field, passages=_passages(study, item, systems, shown, field)) for field in fields]
-        study.remembered[key] = fields
-    fields = study.remembered[key]
+            made = [replace(field, passages=_passages(study, item, systems, shown, field)) for field in made]
+        study.remembered[key] = made
+    fields: list[Field] = study.remembered[key]
     return fields
 
 

@@ -106,7 +106,7 @@ class Scale(Part):
         """The value of an answer that was collected elsewhere; by default what raters may enter here."""
         return self.parse(raw, alternatives)
 
-    def parse_about(self, raw: object, alternatives: Sequence[str], passages: Sequence[Passage]) -> Value:  # noqa: ARG002
+    def parse_about(self, raw: object, alternatives: Sequence[str], passages: Sequence[Passage]) -> Value:
         """The value of an answer about texts; only scales that mark words look at these."""
         return self.parse(raw, alternatives)
 
@@ -195,7 +195,7 @@ class Scale(Part):
         """What can be marked, from speaker, role and text of the turns shown."""
         return tuple(Passage(number, text, speaker) for number, (speaker, _, text) in enumerate(turns))
 
-    def marks(self, value: Value) -> list[Mark]:  # noqa: ARG002
+    def marks(self, value: Value) -> list[Mark]:
         """The marks of a stored answer."""
         return []
 
@@ -262,7 +262,7 @@ class Scale(Part):
         share = 1 / (1 + np.exp(-quality))
         return np.asarray(values[np.minimum((share * len(values)).astype(np.int64), len(values) - 1)])
 
-    def simulate_about(self, quality: float, passages: Sequence[Passage], rng: np.random.Generator) -> Any:  # noqa: ARG002
+    def simulate_about(self, quality: float, passages: Sequence[Passage], rng: np.random.Generator) -> Any:
         """The answer about these texts by a rater who perceives this quality, for a scale that marks words."""
         return None
 
