@@ -1,18 +1,19 @@
 """Agreement on marked spans: do raters mark the same characters, and with the same category?
 
 Every character of a text is a unit, and what a rater says about it is its category, or that it is not marked. On these units
-Krippendorff's alpha is computed as on any others (nominal; Krippendorff 2011), for marked or not, and for the category. Alpha counts
-texts in which nobody marks anything as agreement, as it should, and corrects for how much is marked in all.
+Krippendorff's alpha is computed as on any others (nominal; Krippendorff 2011), for marked or not, and for the category.
+Alpha counts texts in which nobody marks anything as agreement, as it should, and corrects for how much is marked in all.
 
-Beside it, the F1 of spans, as it is known from named-entity work (Hripcsak and Rothschild 2005): of all pairs of raters of a text,
-twice the characters that both mark, over all characters that either marks. By chance two raters who mark a and b of n characters, at places
-that have nothing to do with each other, share ab/n on average (over all cyclic shifts of one of them, exactly); the corrected F1 is
-(F1 - chance) / (1 - chance).
+Beside it, the F1 of spans, as it is known from named-entity work (Hripcsak and Rothschild 2005): of all pairs of raters of a
+text, twice the characters that both mark, over all characters that either marks. By chance two raters who mark a and b of n
+characters, at places that have nothing to do with each other, share ab/n on average (over all cyclic shifts of one of them,
+exactly); the corrected F1 is (F1 - chance) / (1 - chance).
 
-By hand: in a text of 10 characters one rater marks 0-4 and another 2-6. They share 2 of 4 + 4, so F1 = 2 x 2 / 8 = 0.5; chance is
-2 x (4 x 4 / 10) / 8 = 0.4, and the corrected F1 is (0.5 - 0.4) / 0.6 = 1/6. Alpha: 4 of 10 characters disagree, 20 values are 8
-marked and 12 not, so alpha = 1 - 19 x 8 / (20^2 - 8^2 - 12^2) = 1 - 152/192 = 0.208. Both values are tested, and alpha also against the package
-``krippendorff`` (``krippendorff.alpha(matrix, level_of_measurement="nominal")``) in tests/stats/test_span_agreement.py.
+By hand: in a text of 10 characters one rater marks 0-4 and another 2-6. They share 2 of 4 + 4, so F1 = 2 x 2 / 8 = 0.5;
+chance is 2 x (4 x 4 / 10) / 8 = 0.4, and the corrected F1 is (0.5 - 0.4) / 0.6 = 1/6. Alpha: 4 of 10 characters disagree, 20
+values are 8 marked and 12 not, so alpha = 1 - 19 x 8 / (20^2 - 8^2 - 12^2) = 1 - 152/192 = 0.208. Both values are tested,
+and alpha also against the package ``krippendorff`` (``krippendorff.alpha(matrix, level_of_measurement="nominal")``) in
+tests/stats/test_span_agreement.py.
 """
 
 from __future__ import annotations

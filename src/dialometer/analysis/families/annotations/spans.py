@@ -257,7 +257,8 @@ METHODS = (
     ),
     Method(
         "agreement on marks",
-        "Krippendorff's alpha over characters; F1 of marked characters of pairs of raters, also corrected for chance; bootstrap over texts",
+        "Krippendorff's alpha over characters; F1 of marked characters between raters, also corrected for chance; "
+        "bootstrap over texts",
         "marks have no units of their own, and characters are the same for every rater",
         "Krippendorff 2011; Hripcsak and Rothschild 2005",
     ),
