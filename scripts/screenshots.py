@@ -129,7 +129,6 @@ class Photographer(Rater):
         self.send()
         return key
 
-
     def mark_words(self) -> None:
         """Marks two places of a text, where words can be marked."""
         for first, last, kind, grade in ((1, 2, 0, 1), (9, 9, 2, 0)) if self.page.query_selector(".word") else ():

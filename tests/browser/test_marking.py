@@ -108,7 +108,10 @@ def test_words_are_marked_with_a_finger(
     assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     rater.send()
     value = stored(served)
-    assert [m["text"] for m in value["marks"]] == ["🌱🌱 Sow the seeds in may. Then then water them, please.", "Then then"]
+    assert [m["text"] for m in value["marks"]] == [
+        "🌱🌱 Sow the seeds in may. Then then water them, please.",
+        "Then then",
+    ]
     assert value["n_words"] > 10
 
 
@@ -152,7 +155,9 @@ def test_marks_are_entered_without_scripts(
     row.locator("[name$='.quote']").fill("then then")
     row.locator("[name$='.category']").select_option("language")
     page.locator(rater.sender()).click()
-    expect(page.locator(".summary")).to_contain_text("Please choose what is wrong with “then then” and how serious it is")
+    expect(page.locator(".summary")).to_contain_text(
+        "Please choose what is wrong with “then then” and how serious it is"
+    )
     page.locator("[data-row]").first.locator("[name$='.severity']").select_option("minor")
     page.locator(rater.sender()).click()
     (mark,) = stored(served)["marks"]

@@ -25,9 +25,7 @@ def test_the_error_over_raters_is_that_of_the_delete_one_jackknife():
     jackknife = math.sqrt(8 / 9 * np.sum((left_out - found.value) ** 2))
     assert found.details["standard_error"] == pytest.approx(jackknife)
     spread = stats.t.isf(0.025, found.df[0]) * jackknife / found.value
-    assert (found.low, found.high) == pytest.approx(
-        (found.value * math.exp(-spread), found.value * math.exp(spread))
-    )
+    assert (found.low, found.high) == pytest.approx((found.value * math.exp(-spread), found.value * math.exp(spread)))
     over_items = two_way_ratio(errors, words, rater, np.arange(80) % 10)
     assert over_items.details["n_items"] == 10
     assert over_items.value == found.value

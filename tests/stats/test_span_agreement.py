@@ -19,7 +19,9 @@ def drawn(seed, n_texts=12):
         by_rater = {}
         for rater in range(int(rng.integers(2, 5))):
             starts = rng.integers(0, n - 10, int(rng.integers(0, 3)))
-            by_rater[str(rater)] = [(int(s), int(s) + int(rng.integers(2, 9)), KINDS[int(rng.integers(2))]) for s in starts]
+            by_rater[str(rater)] = [
+                (int(s), int(s) + int(rng.integers(2, 9)), KINDS[int(rng.integers(2))]) for s in starts
+            ]
         texts.append(MarkedText(n, by_rater))
     return texts
 

@@ -29,7 +29,8 @@ def view_of(screen: Screen, seconds: float = 10.0) -> ScreenView:
         step=screen.step,
         n_steps=screen.n_steps,
         fields=tuple(
-            FieldView(f.name, f.scale, f.target, f.alternatives, f.is_required, f.anchor, f.passages) for f in screen.fields
+            FieldView(f.name, f.scale, f.target, f.alternatives, f.is_required, f.anchor, f.passages)
+            for f in screen.fields
         ),
         item_id=item.id if item else "",
         option_texts=tuple("\n".join(turn.text for turn in option.turns) for option in item.options) if item else (),

@@ -51,9 +51,7 @@ class Spans(Scale):
     """``{"n_words": 58, "marks": [{turn, start, end, text, category, severity, comment}]}``; no marks means no errors."""
 
     type: Literal["spans"] = "spans"
-    mark_categories: list[MarkCategory] = Field(
-        min_length=1, description="What can be marked, in the order shown."
-    )
+    mark_categories: list[MarkCategory] = Field(min_length=1, description="What can be marked, in the order shown.")
     severities: dict[Name, float] = Field(
         default={"minor": 1, "major": 5, "critical": 25},
         min_length=1,
@@ -113,7 +111,9 @@ class Spans(Scale):
         if not rows and not says_none:
             raise AnswerError(self.no_answer)
         if rows and given.get("none"):
-            raise AnswerError("You marked something and also said that you found nothing. Please correct one of the two.")
+            raise AnswerError(
+                "You marked something and also said that you found nothing. Please correct one of the two."
+            )
         if len(rows) > self.max_marks:
             raise AnswerError(f"Please mark at most {self.max_marks} places.")
         marks = [self._mark(row) for row in rows]
@@ -266,7 +266,9 @@ class Spans(Scale):
     def describe(self) -> str:
         n = len(self.mark_categories)
         weights = ", ".join(f"{name} {weight:g}" for name, weight in self.severities.items())
-        return f"marked spans in {n} categor{'ies' if n > 1 else 'y'} ({weights}), 100 minus weighted errors per 100 words"
+        return (
+            f"marked spans in {n} categor{'ies' if n > 1 else 'y'} ({weights}), 100 minus weighted errors per 100 words"
+        )
 
     # What a simulated rater answers
 
@@ -295,7 +297,11 @@ class Spans(Scale):
                 first = int(rng.integers(len(words)))
             last = min(len(words) - 1, first + int(rng.integers(0, 3)))
             start, end = words[first][0], words[last][1]
-            category = names[(k + len(passage.text)) % len(names)] if rng.random() < 0.8 else names[int(rng.integers(len(names)))]
+            category = (
+                names[(k + len(passage.text)) % len(names)]
+                if rng.random() < 0.8
+                else names[int(rng.integers(len(names)))]
+            )
             serious = min(len(severities) - 1, int(rng.random() < 0.25 - 0.15 * quality))
             marks[passage.turn, start] = {
                 "turn": passage.turn, "start": start, "end": end, "text": passage.text[start:end],
@@ -367,7 +373,9 @@ def _placed(mark: Mapping[str, Any], shown: Sequence[Passage]) -> dict[str, Any]
     places = [
         (passage, start, end)
         for passage in wanted
-        for start, end in ([(mark["start"], mark["end"])] if "start" in mark else find_words(passage.text, mark["text"]))
+        for start, end in (
+            [(mark["start"], mark["end"])] if "start" in mark else find_words(passage.text, mark["text"])
+        )
         if "start" not in mark or (end <= len(passage.text) and mark["text"] in ("", passage.text[start:end]))
     ]
     if not places:

@@ -43,7 +43,11 @@ def two_way_ratio(
     used = ~(np.isnan(y) | np.isnan(x)) & (x > 0)
     y, x, rater = y[used], x[used], np.asarray(raters)[used]
     item = None if items is None else np.asarray(items)[used]
-    method = "ratio of sums, two-way jackknife over raters and items" if items is not None else "ratio of sums, jackknife over raters"
+    method = (
+        "ratio of sums, two-way jackknife over raters and items"
+        if items is not None
+        else "ratio of sums, jackknife over raters"
+    )
     if not len(y):
         return unknown(method, "nothing to count in: collect at least one judgment", label=label)
     ratio = float(y.sum() / x.sum())

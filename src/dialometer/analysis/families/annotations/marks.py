@@ -54,7 +54,9 @@ class Marked:
     def categories(self) -> dict[str, str]:
         """The categories of the study, and those that only the data have, by name; with words."""
         own: dict[str, str] = getattr(self.answers.scale, "category_words", {})
-        return own | {mark.category: mark.category for marks in self.marks for mark in marks if mark.category not in own}
+        return own | {
+            mark.category: mark.category for marks in self.marks for mark in marks if mark.category not in own
+        }
 
     @cached_property
     def severities(self) -> dict[str, float]:
@@ -76,9 +78,7 @@ class Marked:
             dtype=np.float64,
         )
 
-    def density(
-        self, system: int, *, category: str = "", severity: str = "", is_weighted: bool = True
-    ) -> Estimate:
+    def density(self, system: int, *, category: str = "", severity: str = "", is_weighted: bool = True) -> Estimate:
         """Errors per 100 words in what one system says."""
         inside = self.answers.of_system(system)
         return two_way_ratio(
