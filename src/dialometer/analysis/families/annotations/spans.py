@@ -29,6 +29,7 @@ from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.agreement.spans import span_alpha, span_f1
+from dialometer.stats.observations import Ints
 
 MOST_LISTED = 300
 HEAT_LEVELS = 4
@@ -39,7 +40,8 @@ def density_section(marked: Marked) -> Section:
     """Weighted errors per 100 words by system, and by severity."""
     answers = marked.answers
     rows: list[tuple[Cell, ...]] = []
-    words, notes = [], {}
+    words: list[str] = []
+    notes: dict[str, None] = {}
     for code, label in enumerate(marked.labels):
         inside = answers.of_system(code)
         density = marked.density(code)
@@ -182,7 +184,7 @@ def heat_section(marked: Marked) -> Section:
     penalty = marked.counted()
     thing = max(shared, key=lambda one: float(np.mean(penalty[shared[one]] / marked.words[shared[one]])))
     rows = shared[thing]
-    turns = []
+    turns: list[tuple[str, tuple[tuple[str, str, str], ...]]] = []
     for passage in marked.passages(thing):
         if not passage.is_markable:
             turns.append((passage.speaker or "Text", (("equal", "", passage.text),)))
@@ -203,7 +205,7 @@ def heat_section(marked: Marked) -> Section:
     return Section(name, title, (), (Turns(f"heat-text-{marked.answers.criterion}", title, tuple(turns), caption),))
 
 
-def _stretches(text: str, n_marked: np.ndarray, n_raters: int) -> tuple[tuple[str, str, str], ...]:
+def _stretches(text: str, n_marked: Ints, n_raters: int) -> tuple[tuple[str, str, str], ...]:
     """The text cut where the number of raters who marked it changes."""
     found = []
     start = 0
