@@ -12,8 +12,10 @@ from dialometer.design.templates import template_folder
 from dialometer.model.study import Study
 from dialometer.scales.choice import Choice
 
-TEMPLATES = ("strategies", "acute", "best-worst", "anchoring", "likert", "chat", "avatar", "compare", "wizard")
-TEMPLATES += ("arena", "pairs", "rubric")
+TEMPLATES = (
+    *("strategies", "acute", "best-worst", "anchoring", "likert", "chat", "avatar"),
+    *("compare", "wizard", "arena", "pairs", "rubric"),
+)
 IMPORTED = ("ratings-crossed", "ratings-nested")
 """Ratings as they are imported: raters judge one system per item, which all systems share or which shows only that one."""
 NOMINAL = "nominal"
