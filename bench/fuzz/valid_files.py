@@ -54,6 +54,7 @@ def of_folder(folder: Path) -> Files:
 
 
 _TURNS = [{"speaker": "User", "text": "Hello, who are you?"}, {"speaker": "Agent", "text": "I am Ann."}]
+_CALL = {"name": "search", "arguments": {"query": "ferns"}, "result": "two"}
 _EXCHANGE = [{"id": "A", "text": "hello"}, {"id": "B", "text": "hi there"}]
 
 DIALOGUES: dict[str, Files] = {
@@ -68,6 +69,11 @@ DIALOGUES: dict[str, Files] = {
                 "id": "d2",
                 "turns": [*_TURNS, {"speaker": "Zoë", "text": "é", "role": "person"}],
                 "speakers": {"Zoë": "person"},
+            },
+            {
+                "id": "d4",
+                "turns": [*_TURNS, {"speaker": "Agent", "text": "Here.", "tool_calls": [_CALL]}],
+                "system_prompt": "Be brief.",
             },
             {"id": "d3", "turns": [*_TURNS, *_TURNS], "metadata": {"rating": 1, "left_out_turns": [{"turn": 1}]}},
         )
