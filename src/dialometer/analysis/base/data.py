@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,14 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
         for turn in store.conversations.turns(session.id)
     )
     chats = chats_table(turns) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
+    del (
+        held,
+        numbers,
+        raters,
+        given,
+        programs,
+        turns,
+    )  # thousands of sessions with all their items: the table takes their place
     table = long_table(store.records.judgment_batches(), study)
     return select_data(study, table, sessions, answers, findings, chats, sources)
 
@@ -152,6 +160,21 @@ def select_data(
     judgments, n_left_out, set_aside = _select(table, sources)
     by_models = _select(table, ("model",))[0] if "model" not in sources else table.clear()
     return StudyData(study, judgments, sessions, answers, findings, sources, n_left_out, set_aside, chats, by_models)
+
+
+N_AT_ONCE = 200_000
+"""Judgments that are sorted by raters at once."""
+
+
+def by_raters(judgments: pl.DataFrame, work: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+    """Rows about raters, made for some raters at a time: of a million judgments only a part is sorted and coded at once."""
+    counts = judgments.group_by("rater").len().sort("rater")
+    n_parts = -(-len(judgments) // N_AT_ONCE)
+    if n_parts <= 1:
+        return work(judgments)
+    of_part = (counts["len"].cum_sum() - 1) * n_parts // len(judgments)
+    parts = counts.with_columns(of_part.alias("part")).partition_by("part", maintain_order=True)
+    return pl.concat([work(judgments.filter(pl.col("rater").is_in(part["rater"].implode()))) for part in parts])
 
 
 def names_apart(sessions: Iterable[tuple[str, int, int]]) -> dict[str, str]:

@@ -299,12 +299,13 @@ def _measure(study: Study, asked: AskedCriterion, coded: pl.DataFrame, book: Cod
         rows = rows.filter(pl.col("block").is_in([block.name for block in asked.blocks]))
     if not len(rows):
         return None
-    columns = {name: rows[name].to_numpy() for name in _CODES}
+    columns = {name: _held(rows[name].to_numpy()) for name in _CODES}
     value, notes = within_scale(rows["value"].to_numpy().astype(np.float64), columns["cell"], asked.scales)
     target, _ = codes(columns["thing"])
     value, target, columns, repeated = averaged_repeats(value, target, columns)
     raw, y, remarks, constant = analysed_values(value, columns, asked, study.spec.analysis.zeros, book.raters)
     is_given = ~np.isnan(y)
+    y = raw if np.array_equal(raw, y) else y
     measure = Measure(
         name=asked.criterion.name if asked.is_whole else f"{asked.criterion.name}@{asked.blocks[0].name}",
         label=_label(study, asked),
@@ -322,6 +323,11 @@ def _measure(study: Study, asked: AskedCriterion, coded: pl.DataFrame, book: Cod
     return measure if is_given.all() else measure.where(is_given) if is_given.any() else None
 
 
+def _held(column: Ints) -> Ints:
+    """The column; where all its numbers are equal, as sides and conditions mostly are, only one of them is in memory."""
+    return np.broadcast_to(column[:1], column.shape) if len(column) and (column == column[0]).all() else column
+
+
 def _label(study: Study, asked: AskedCriterion) -> str:
     label = criterion_label(study, asked.criterion.name)
     return label if asked.is_whole else f"{label} ({listed(block.title or block.name for block in asked.blocks)})"
@@ -334,7 +340,7 @@ def _overall(measures: tuple[Measure, ...]) -> Measure | None:
     unit = common_unit([scale for measure in measures for scale in measure.scales])
     if unit == "z":
         return None
-    columns = {name: np.concatenate([getattr(measure, name) for measure in measures]) for name in _CODES}
+    columns = {name: _held(np.concatenate([getattr(measure, name) for measure in measures])) for name in _CODES}
     raw, target, offset = [], [], 0
     for measure in measures:
         ends = [scale.bounds() for scale in measure.scales]

@@ -202,7 +202,12 @@ def _factor(
     is_leaving_out: bool = True,
 ) -> _Factor:
     n, p = int(cluster.max(initial=-1)) + 1, rows.shape[1]
-    sums = np.column_stack([np.bincount(cluster, weights=scores[:, k], minlength=n) for k in range(p)])
+    sums = np.empty((n, p))
+    for k in range(p):
+        sums[:, k] = np.bincount(cluster, weights=scores[:, k], minlength=n)
+    if not is_leaving_out and n > p:
+        # Only the variance of contrasts is asked of these, and there may be a million: a square root of it says the same.
+        return _Factor(np.linalg.qr(sums @ inverse, mode="r"), np.empty((0, p, p)), n / max(n - 1, 1))
     if not is_leaving_out or n * p * p > LARGEST_LEAVING_OUT:
         return _Factor(sums @ inverse, np.empty((0, p, p)), n / max(n - 1, 1))
     information = np.empty((n, p, p))

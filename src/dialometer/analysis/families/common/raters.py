@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from scipy import special
 
-from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.data import StudyData, by_raters
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.measures import Measures, numeric_measures
 from dialometer.analysis.base.wording import n_of, number, percent
@@ -107,17 +107,24 @@ def choice_frame(data: StudyData, confidence: float) -> pl.DataFrame:
 
 def pace_frame(judgments: pl.DataFrame) -> pl.DataFrame:
     """Median seconds of each rater's screens, and how far that lies from the other raters on the log scale."""
-    frame = (
-        judgments.select("rater", "duration_s")
-        .filter(pl.col("duration_s") > 0)
-        .group_by("rater")
-        .agg(pl.col("duration_s").log().median().exp().alias("median_s"))
+    frame = by_raters(
+        judgments.select("rater", "duration_s"),
+        lambda rows: (
+            rows.filter(pl.col("duration_s") > 0)
+            .group_by("rater")
+            .agg(pl.col("duration_s").log().median().exp().alias("median_s"))
+        ),
     )
     return frame.with_columns(pl.Series("pace_z", robust_z(np.log(frame["median_s"].to_numpy()))))
 
 
 def monotony_frame(judgments: pl.DataFrame) -> pl.DataFrame:
     """Share of each rater's commonest answer per criterion (the mean over criteria), and the longest run of one answer."""
+    used = judgments.select("rater", "criterion", "position", "side", "value", "choice", "answer")
+    return by_raters(used, _monotony)
+
+
+def _monotony(judgments: pl.DataFrame) -> pl.DataFrame:
     # What ``visible_answer`` says of one answer: for a choice between systems the place on the screen counts.
     place = pl.when(pl.col("choice").is_not_null() & (pl.col("side") > 0)).then(pl.format("place {}", pl.col("side")))
     answer = pl.coalesce(pl.col("value").cast(pl.String), place, pl.col("choice"), pl.col("answer"))

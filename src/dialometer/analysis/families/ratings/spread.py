@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.data import StudyData, by_raters
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures, means_by_group
 from dialometer.analysis.base.wording import (
@@ -372,23 +372,22 @@ def _stretch_mean(measure: Measure, rest: Floats, inside: np.ndarray, options: O
 def pace_change(data: StudyData, options: Options) -> Estimate:
     """Seconds per screen in the last third of a session over those in the first, per rater; a ratio."""
     method = "geometric mean of raters' ratios of median seconds"
-    timed = data.judgments.select("rater", "position", "duration_s")
-    rows = timed.filter((pl.col("duration_s") > 0) & (pl.col("position") > 0))
-    if not len(rows):
+    medians = by_raters(data.judgments.select("rater", "position", "duration_s"), _median_by_third)
+    if not len(medians):
         return unknown(method, "no times")
-    third = ((pl.col("position") - 1) * 3 // pl.col("position").max().over("rater")).clip(0, 2)
-    medians = (
-        rows.select("rater", third.alias("third"), "duration_s")
-        .filter(pl.col("third") != 1)
-        .group_by("rater", "third")
-        .agg(pl.col("duration_s").median())
-        .pivot("third", index="rater", values="duration_s")
-    )
+    medians = medians.filter(pl.col("third") != 1).pivot("third", index="rater", values="duration_s")
     if not {"0", "2"} <= set(medians.columns):
         return unknown(method, "sessions are too short to have a first and a last third")
     ratio = medians.select((pl.col("2") / pl.col("0")).log())["2"].drop_nulls().to_numpy()
     estimate = clustered_mean(ratio, np.arange(len(ratio)), null=0.0, confidence=options.confidence)
     return as_ratio(estimate)
+
+
+def _median_by_third(timed: pl.DataFrame) -> pl.DataFrame:
+    rows = timed.filter((pl.col("duration_s") > 0) & (pl.col("position") > 0))
+    third = ((pl.col("position") - 1) * 3 // pl.col("position").max().over("rater")).clip(0, 2)
+    of_third = rows.select("rater", third.alias("third"), "duration_s")
+    return of_third.group_by("rater", "third").agg(pl.col("duration_s").median())
 
 
 def _pace_sentence(pace: Estimate) -> str:

@@ -101,7 +101,8 @@ class SystemRatings:
     @cached_property
     def compared(self) -> _Table:
         """The screens of the comparison; where nearly all show every system, the few others are left out."""
-        y = self.table.y[:, self.systems]
+        is_all = self.systems == list(range(self.table.y.shape[1]))
+        y = self.table.y if is_all else self.table.y[:, self.systems]
         is_whole = ~np.isnan(y).any(axis=1)
         if not is_whole.all() and np.mean(~is_whole) <= FEW_MISSING:
             return _Table(y[is_whole], self.table.rater[is_whole], self.table.item[is_whole])
