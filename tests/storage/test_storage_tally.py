@@ -6,9 +6,10 @@ import json
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 from storage_cases import T0, arrive, judgment, screen
 
-from dialometer.storage.counting import tally
+from dialometer.storage.counting import counts, tally
 from dialometer.storage.counting.counts import JudgmentCounts, does_count
 from dialometer.storage.store import Store
 
@@ -70,3 +71,29 @@ def test_rows_that_may_lack_neighbours_are_read_again(store: Store, monkeypatch)
     for step in range(3, 6):
         store.submissions.record([screen(session, step, [judgment(session, f"item{step}")])], T0)
         assert agrees(store)
+
+
+def test_judgments_are_read_ahead_in_bites(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr(counts, "N_PER_BITE", 1)
+    monkeypatch.setattr(counts, "PAUSE_S", 0.0)
+    session = arrive(store)
+    for step in range(12):
+        store.submissions.record([screen(session, step, [judgment(session, f"item{step}")])], T0)
+    store.counts.read_ahead(lambda: True)
+    assert len(store.counts._tally.ids) == 0, "a server that stops reads nothing more"
+    store.counts.read_ahead()
+    assert len(store.counts._tally.ids) == 12
+    assert agrees(store)
+
+
+def test_a_row_that_appears_behind_later_ones_is_counted(store: Store) -> None:
+    session = arrive(store)
+    for step in range(4):
+        store.submissions.record([screen(session, step, [judgment(session, f"item{step}")])], T0)
+    assert agrees(store)
+    if store.database.is_sqlite:
+        return  # rows become visible in the order of their numbers
+    known = store.counts._tally
+    for name in ("ids", "session", "key", "value", "is_practice", "is_current"):
+        setattr(known, name, np.delete(getattr(known, name), 1))
+    assert agrees(store)

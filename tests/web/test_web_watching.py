@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import multiprocessing
+import threading
 
 import pytest
 from taking_part import form_answers
@@ -13,6 +14,7 @@ from dialometer.errors import StorageError
 from dialometer.web.rater.service import declare_metrics
 from dialometer.web.server import logs
 from dialometer.web.server.guard import label_of
+from dialometer.web.server.last_known import LastKnown
 from dialometer.web.server.metrics import SIZES, Metrics
 
 
@@ -109,6 +111,7 @@ def test_counters_follow_what_happens(make_study, site):
     assert series["dialometer_arrivals_total"] == "1"
     assert series['dialometer_refusals_total{reason="full"}'] == "1"
     assert series['dialometer_sessions{state="active"}'] == "1"
+    assert float(series["dialometer_sessions_age_seconds"]) < 60
     assert series['dialometer_requests_total{route="api_submit"}'] == "3"
     assert series["dialometer_waiting"] == "0"
     assert float(series['dialometer_request_seconds_bucket{le="+Inf"}']) == float(
@@ -199,3 +202,24 @@ def test_a_client_that_leaves_while_sending_is_no_failure_of_the_server(site, lo
     assert sent == []
     assert [line["event"] for line in lines] == ["request"]
     assert lines[0]["status"] == 0
+
+
+def test_metrics_answer_while_the_database_does_not():
+    """Who watches a server must be answered just then; the numbers are those last known, with their age."""
+    is_free = threading.Event()
+    answers = iter([lambda: 5, lambda: is_free.wait(20) and 7])
+    known = LastKnown(lambda: next(answers)(), patience_s=0.05)  # noqa: PLW0108
+
+    async def asked():
+        first = await asyncio.gather(known(), known())
+        meanwhile = await known()
+        is_free.set()
+        return first, meanwhile, await known()
+
+    first, meanwhile, after = asyncio.run(asked())
+    assert [value for value, _ in first] == [5, 5]
+    assert meanwhile[0] == 5
+    assert meanwhile[1] > 0.04
+    assert after[0] == 7
+    failing = LastKnown(lambda: 1 / 0)
+    assert asyncio.run(failing()) == (None, float("inf"))

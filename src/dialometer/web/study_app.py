@@ -25,6 +25,7 @@ from dialometer.web.rater.wizard import WizardPages, WizardQueue
 from dialometer.web.server.failures import as_json, wants_json
 from dialometer.web.server.guard import Guard
 from dialometer.web.server.health import Unhealthy, as_unhealthy
+from dialometer.web.server.last_known import LastKnown
 from dialometer.web.server.media import study_media
 from dialometer.web.server.metrics import METRICS_TYPE, RequestCounter
 from dialometer.web.server.refused import refusals
@@ -100,6 +101,7 @@ async def _only_post(_request: Request) -> Response:
 
 def _monitoring(service: Service) -> Iterable[Route]:
     """Health and metrics."""
+    count = LastKnown(service.store.counts.session_counts)
 
     async def health(_request: Request) -> Response:
         try:
@@ -109,14 +111,16 @@ def _monitoring(service: Service) -> Iterable[Route]:
         return JSONResponse({"status": "ok", "study": service.study.spec.name, "n_waiting": service.writer.n_waiting})
 
     async def metrics(_request: Request) -> Response:
-        counts = await run_in_threadpool(service.store.counts.session_counts)
+        counts, age_s = await count()
         states: dict[str, int] = {}
-        for (_cell, state), n in counts.items():
+        for (_cell, state), n in (counts or {}).items():
             states[state] = states.get(state, 0) + n
         sessions = [(f'{{state="{state}"}}', float(n)) for state, n in sorted(states.items())]
         waiting = [("", float(service.writer.n_waiting))]
+        known = "How old the count of sessions is; it grows where the database does not answer."
         gauges = {
             "dialometer_sessions": ("Sessions by state.", sessions),
+            "dialometer_sessions_age_seconds": (known, [("", age_s)] if counts is not None else []),
             "dialometer_waiting": ("Screens waiting to be stored, in this process.", waiting),
         }
         text = service.metrics.render(gauges) + refusals.metrics.render({})

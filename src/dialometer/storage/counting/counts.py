@@ -20,8 +20,9 @@ people, imported ones included, or, where there are none, of simulated raters, o
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -29,7 +30,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, distinct, func, select
 
 from dialometer.model.scale import Value
 from dialometer.model.session import Source, State
-from dialometer.storage.counting.tally import JudgmentTally
+from dialometer.storage.counting.tally import N_PER_BITE, JudgmentTally
 from dialometer.storage.database import Database, StorePart
 from dialometer.storage.records import is_current
 from dialometer.storage.schema import (
@@ -44,6 +45,8 @@ from dialometer.storage.schema import (
     withdrawals,
 )
 
+PAUSE_S = 0.02
+"""Between bites of judgments that are read before anybody asks for them."""
 OUTSIDE_STATES: tuple[State, ...] = ("screened_out", "declined", "withdrawn")
 """Sessions in these states do not count."""
 SOURCES: tuple[Source, ...] = ("person", "imported", "simulated", "model")
@@ -146,6 +149,22 @@ class Counts(StorePart):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._tally = JudgmentTally(database)
+
+    def read_ahead(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Read the judgments of a study before anybody asks, a few at a time, so that the first look at it is quick.
+
+        Meant for a thread of its own: between two bites others have their turn, and a look that comes meanwhile goes on
+        from what is read.
+        """
+        most = (
+            N_PER_BITE if self.database.is_sqlite else 10 * N_PER_BITE
+        )  # there each bite looks back at those before it
+        n_before = -1
+        while not is_over() and len(self._tally.ids) > n_before:
+            n_before = len(self._tally.ids)
+            with self._tally.lock, self.database.reading() as connection:
+                self._tally.catch_up(connection, most=most)
+            time.sleep(PAUSE_S)
 
     def session_counts(self, *, source: Source | None = None) -> dict[tuple[int, State], int]:
         """How many sessions there are by cell and state, excluded ones included."""

@@ -94,12 +94,13 @@ class JudgmentTally:
     _settled: list[tuple[float, int]] = field(default_factory=list)
     """When a look was made, and the newest row it saw."""
 
-    def catch_up(self, connection: Connection) -> None:
-        """Read what came since the last look; the caller holds the lock."""
+    def catch_up(self, connection: Connection, most: int | None = None) -> None:
+        """Read what came since the last look, or the first ``most`` rows of it; the caller holds the lock."""
         self._forget(connection)
         last = int(self.ids[-1]) if len(self.ids) else 0
         options = {} if self.database.is_sqlite else {"yield_per": N_PER_BITE}
-        with connection.execution_options(**options).execute(_ROWS.where(judgments.c.id > last)) as result:
+        rows = _ROWS.where(judgments.c.id > last).limit(most)
+        with connection.execution_options(**options).execute(rows) as result:
             parts = []
             while bite := result.fetchmany(N_PER_BITE):
                 parts.append(self._coded(bite))
@@ -139,10 +140,23 @@ class JudgmentTally:
         if n_imports != self._n_imports:
             settled, self._settled, self._n_imports = 0, [], n_imports
         n = int(np.searchsorted(self.ids, settled, side="right"))
+        n = len(self.ids) if self._has_all_after(connection, n) else n
         for name in ("ids", "session", "key", "value", "is_practice", "is_current"):
             setattr(self, name, getattr(self, name)[:n])
         newest = connection.scalar(select(func.max(judgments.c.id))) or 0
         self._settled = [*[(at, last) for at, last in self._settled if last >= settled][-200:], (now, newest)]
+
+    def _has_all_after(self, connection: Connection, n: int) -> bool:
+        """Whether no row has appeared among, or gone from, those after the first ``n``: then none need be read again."""
+        known = self.ids[n:]
+        if not len(known):
+            return True
+        inside = judgments.c.id.between(int(known[0]), int(known[-1]))
+        first = int(self.ids[n - 1]) + 1 if n else 0
+        before = judgments.c.id.between(first, int(known[0]) - 1)
+        found = connection.execute(select(func.count(), func.sum(judgments.c.id)).where(inside)).one()
+        is_same = (found[0], int(found[1] or 0)) == (len(known), int(known.sum()))
+        return is_same and connection.execute(select(judgments.c.id).where(before).limit(1)).first() is None
 
     def facts(self, connection: Connection, counts: Any, sources: Sequence[str] | None) -> CountingFacts:
         """What is true of the sessions now; with ``sources``, only theirs count."""

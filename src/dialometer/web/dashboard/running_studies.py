@@ -188,6 +188,7 @@ class RunningStudies:
         self._drafts: dict[str, tuple[object, Study | None, list[Problem]]] = {}
         self._failed: dict[str, tuple[float, DialometerError]] = {}
         self._lock = threading.Lock()
+        self._is_closing = threading.Event()
 
     def address_of(self, name: str) -> str:
         """The path under which raters reach a study."""
@@ -273,7 +274,16 @@ class RunningStudies:
         except BaseException:
             store.close()
             raise
+        threading.Thread(target=self._count_ahead, args=(store,), name=f"count-{name}", daemon=True).start()
         return RunningStudy(name, folder, database, study, store, app)
+
+    def _count_ahead(self, store: Store) -> None:
+        """The first look at a large study would otherwise read all of it."""
+        try:
+            store.counts.read_ahead(self._is_closing.is_set)
+        except Exception as error:  # a database that fails now is seen by the look itself, and by /healthz
+            if not self._is_closing.is_set():
+                log_failure(error)
 
     def holds(self, store: Store) -> bool:
         """Whether a store belongs to one of these studies."""
@@ -281,6 +291,7 @@ class RunningStudies:
 
     def close(self) -> None:
         """Stores waiting screens and closes all databases."""
+        self._is_closing.set()
         with self._lock:
             for running in self._running.values():
                 running.app.close()
