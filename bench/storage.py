@@ -21,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from bench._large_study import fill, make_large_study
+from bench.server import cpu_s
 from dialometer.flow.engine import Flow
 from dialometer.model.session import Draw, Judgment, ScreenVisit, Snapshot, Submission
 from dialometer.storage import ImportedSession, Store
@@ -178,7 +179,10 @@ def dashboard_costs(study: Any, store: Store) -> dict[str, float]:
     return {"items_first_s": cpu_of(items), "items_s": cpu_of(items), "raters_s": cpu_of(raters)}
 
 
-def arrival_ms(study: Any, store: Store, n: int = 40) -> float:
+N_ARRIVALS = 40
+
+
+def arrival_ms(study: Any, store: Store, n: int = N_ARRIVALS, n_rounds: int = 3) -> float:
     """Processor time of one arrival of a rater who is given a hundred items."""
     flow = Flow(study, store)
 
@@ -187,7 +191,43 @@ def arrival_ms(study: Any, store: Store, n: int = 40) -> float:
             flow.arrive(platform="bench", external_id=f"late-{time.time_ns()}-{number}")
 
     arrive_all()
-    return 1000 * min(cpu_of(arrive_all) for _ in range(3)) / n
+    return 1000 * min(cpu_of(arrive_all) for _ in range(n_rounds)) / n
+
+
+def postgres_arrivals(sizes: list[int]) -> list[dict[str, float]]:
+    """Processor time of an arrival on a PostgreSQL of our own as its study grows, the database's own processes included."""
+    import psycopg  # noqa: PLC0415 - only where PostgreSQL is measured
+
+    from bench.chaos.processes import PostgresServer  # noqa: PLC0415
+
+    server = PostgresServer()
+    server.start()
+    rows = []
+    try:
+        with tempfile.TemporaryDirectory(dir=".") as place:
+            study = make_large_study(Path(place) / "study")
+            url, n_now = server.create("growth"), 0
+            print(f"{'judgments':>14}  {'arrival ms':>14}  {'of it database':>14}", flush=True)
+            for size in sorted(sizes):
+                with Store.open(url) as store:
+                    fill(store, study, size - n_now)
+                    n_now = size
+                    with psycopg.connect(url, autocommit=True) as connection:
+                        connection.execute("VACUUM ANALYZE")  # as its own vacuum does in time
+                    of_database = lambda: sum(  # noqa: E731
+                        sum(cpu_s(pid).values()) for pid in server.backends()
+                    )
+                    best, inside = float("inf"), 0.0
+                    for _ in range(4):
+                        before = of_database()
+                        own = arrival_ms(study, store, n_rounds=1)
+                        more = 1000 * (of_database() - before) / N_ARRIVALS / 2
+                        best, inside = min((best, inside), (own + more, more))
+                rows.append({"judgments": size, "arrival_ms": best, "database_ms": inside})
+                print(f"{size:14,}  {best:14.2f}  {inside:14.2f}", flush=True)
+    finally:
+        server.close()
+    return rows
 
 
 def growth(size: int) -> dict[str, float]:
@@ -239,8 +279,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("database", nargs="?", default="", help="a database URL; by default a SQLite file")
     parser.add_argument("--growth", type=int, nargs="+", default=[], help="sizes of studies, in judgments")
+    parser.add_argument("--postgres-arrivals", type=int, nargs="+", default=[], help="sizes, in judgments")
     parser.add_argument("--json", type=Path, help="where the figures go too")
     arguments = parser.parse_args()
+    if arguments.postgres_arrivals:
+        rows = postgres_arrivals(arguments.postgres_arrivals)
+        if arguments.json:
+            arguments.json.write_text(json.dumps({"postgres": rows}, indent=1) + "\n", encoding="utf-8")
+        return
     if arguments.growth:
         rows = print_growth(arguments.growth)
         if arguments.json:

@@ -105,6 +105,32 @@ def test_a_restore_into_a_new_folder_needs_no_question(study, tmp_path):
     assert (tmp_path / "new" / "place" / "study.yaml").read_bytes() == (study / "study.yaml").read_bytes()
 
 
+def add_account(file, name):
+    with Store.open(file) as store:
+        store.accounts.make_link(name, "owner", by="test", expires_at_ms=9)
+        store.accounts.use_link(name, name, "hash", 1)
+
+
+def test_a_folder_of_studies_is_backed_up_with_its_accounts(study, tmp_path):
+    (tmp_path / "all").mkdir()
+    study.rename(tmp_path / "all" / "one")
+    shutil.copytree(tmp_path / "all" / "one", tmp_path / "all" / "two", ignore=shutil.ignore_patterns("study.db*"))
+    add_account(tmp_path / "all" / "dashboard.db", "ada")
+    told = invoke("backup", "all", "--to", "kept")
+    assert "accounts of the dashboard" in told
+    assert "no backup: two" in told
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["dashboard.zip", "one.zip"]
+    add_account(tmp_path / "all" / "dashboard.db", "eve")
+    assert "moved aside" in refused("restore", "kept", "all", answer="n\n")
+    invoke("restore", "kept", "all", "--yes")
+    invoke("restore", "kept", "new")
+    for place in ("all", "new"):
+        assert n_sessions(tmp_path / place / "one") == 2
+        with Store.open(tmp_path / place / "dashboard.db") as store:
+            assert [account.name for account in store.accounts.all()] == ["ada"]
+    assert "{study}" in refused("backup", "all", "--database", "postgresql://x/y")
+
+
 @pytest.mark.postgres
 def test_a_backup_moves_a_study_to_postgresql_and_back(study, postgres_url, tmp_path):
     invoke("restore", "b.zip", study, "--database", postgres_url)

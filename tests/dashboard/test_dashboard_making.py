@@ -88,9 +88,14 @@ def test_items_are_uploaded(ada, studies_folder):
     ada.post("/studies/films/files", {"items_as": "items.jsonl"}, files=bad)
     assert "items.jsonl:1" in ada.text
     assert "to fix" in ada.text
-    latin = {"items": ("x.jsonl", "ä".encode("latin-1"), "text/plain")}
-    assert ada.post("/studies/films/files", {"items_as": "items.jsonl"}, files=latin).status == 422
-    assert "not UTF-8" in ada.text
+    text = good.decode().replace("a", "ä")
+    for encoding in ("cp1252", "utf-16", "utf-8-sig"):
+        upload = {"items": ("x.jsonl", text.encode(encoding), "text/plain")}
+        ada.post("/studies/films/files", {"items_as": "items.jsonl"}, files=upload)
+        assert (studies_folder / "films" / "items.jsonl").read_text(encoding="utf-8") == text
+    damaged = {"items": ("x.jsonl", b"\xff\xff\x00", "text/plain")}
+    assert ada.post("/studies/films/files", {"items_as": "items.jsonl"}, files=damaged).status == 422
+    assert "known encoding" in ada.text
     assert ada.post("/studies/films/files", {}).status == 422
 
 

@@ -185,6 +185,23 @@ def test_prolific_s_token_is_asked_for_and_drafted(make_study, monkeypatch):
     assert draft["is_external_study_url_secure"] is True
 
 
+def test_prolific_s_token_is_for_the_study_that_was_made_there(make_study, monkeypatch):
+    """Anybody can publish a study on Prolific that leads here; its tokens are signed, and for this address."""
+    monkeypatch.setattr(prolific, "KEYS", Keys(lambda: {"k1": (MODULUS, 65537)}))
+    folder = make_study(signed=True)
+    study = load_study(folder)
+    signing = Signing(lambda: b"", "study.example.org", NOW_S)
+    link = {**QUERY, prolific_token.TOKEN: signed(claims())}
+    (folder / "prolific.json").write_text(json.dumps({"study_id": "77", "bonuses": []}))
+    assert read_arrival(study, link, signing).is_proven
+    (folder / "prolific.json").write_text(json.dumps({"study_id": "78", "bonuses": []}))
+    for query in (link, {name: value for name, value in link.items() if name != "STUDY_ID"}):
+        with pytest.raises(NotSigned, match="another study"):
+            read_arrival(study, query, signing)
+    (folder / "prolific.json").write_text("[")
+    assert read_arrival(study, link, signing).is_proven
+
+
 def test_an_open_link_has_nothing_to_sign(make_study):
     with pytest.raises(DialometerError, match="name nobody, so there is nothing to sign"):
         load_study(make_study(platform="link", signed=True))

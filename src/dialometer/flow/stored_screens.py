@@ -33,9 +33,12 @@ def unfinished_screens(study: Study, store: Store) -> tuple[list[str], int, int]
         if versions.get(session.study_version) != own:
             n_other += 1
             continue
-        n_seen += 1
         path = paths.of(session.draw)
-        problems += _missing(study, session, path, screens.get(session.id, set()), judged.get(session.id, set()))
+        missing = list(_missing(study, session, path, screens.get(session.id, set()), judged.get(session.id, set())))
+        if missing and not store.sessions.get(session.id).rater_id:
+            continue  # a running server erased it after the sessions were read
+        n_seen += 1
+        problems += missing
     return problems, n_seen, n_other
 
 

@@ -161,10 +161,13 @@ class Platform:
         """Parameters of a link that are read: the rater's name, and those that are stored."""
         return (self.kept_parameters | {self.parameters.get("rater", ""), SIGNATURE, EXPIRES}) - {""}
 
-    def signature_problem(self, query: Mapping[str, str], *, key: bytes, host: str, now_s: float) -> str:
+    def signature_problem(
+        self, query: Mapping[str, str], *, key: bytes, host: str, now_s: float, folder: Path | None = None
+    ) -> str:
         """What is wrong with the signature of a link; empty where it proves who opens it.
 
-        ``key`` is the study's own; ``host`` is where the link leads, for platforms that sign for it.
+        ``key`` is the study's own; ``host`` is where the link leads, for platforms that sign for it; the ``folder`` may hold
+        what is known of the study on the platform.
         """
         return signature_problem(key, self.recruitment.platform, self.rater_in(query), query, now_s)
 

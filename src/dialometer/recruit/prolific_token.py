@@ -54,11 +54,19 @@ def is_rs256(message: bytes, signature: bytes, key: Key) -> bool:
 
 
 def token_problem(
-    token: str, query: Mapping[str, str], names: Sequence[str], host: str, now_s: float, keys: Keys
+    token: str,
+    query: Mapping[str, str],
+    names: Sequence[str],
+    host: str,
+    now_s: float,
+    keys: Keys,
+    *,
+    of_study: str = "",
 ) -> str:
     """What is wrong with a token; empty where it proves that Prolific made this link for the rater.
 
-    ``names`` are the parameters of the link that the token must say too, the rater's first.
+    ``names`` are the parameters of the link that the token must say too, the rater's first; ``of_study`` is the study on
+    Prolific that it must be of, where that is known.
     """
     try:
         claims = _claims(token, keys)
@@ -74,6 +82,8 @@ def token_problem(
     said = claims.get("prolific")
     if not isinstance(said, dict) or any(str(said.get(name, "")) != query.get(name, "") for name in names):
         return "Prolific's token is for another rater or study"
+    if of_study and str(said.get("STUDY_ID", "")) != of_study:
+        return "Prolific's token is for another study"
     return ""
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dialometer.cli.options import AsJson, Database, StudyDir
+
+if TYPE_CHECKING:
+    from dialometer.web.dashboard.running_studies import StudyFolders
 
 
 def add_to(app: typer.Typer) -> None:
@@ -30,13 +33,19 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Copy a study's database and files into one file, while the server runs, and check the copy.
 
-        The file holds what raters gave and who they are: keep it as safe as the study itself.
+        Of a folder with several studies, each gets a file, and the dashboard's accounts one too. They hold what raters gave
+        and who they are: keep them as safe as the study itself.
         """
+        from dialometer.cli.study._several_studies import studies_in
         from dialometer.design.load import STUDY_FILE
         from dialometer.errors import DialometerError, NotEnoughData
         from dialometer.exchange.backups.packing import make_backup
         from dialometer.model.file_names import DATABASE_FILE
 
+        several = studies_in(folder, database)
+        if several is not None:
+            _back_up_several(several, folder, to, with_secrets=with_secrets, as_json=as_json)
+            return
         if not (folder / STUDY_FILE).is_file():
             raise DialometerError("there is no study here", where=str(folder), remedy="name the folder of a study")
         if not database and not (folder / DATABASE_FILE).exists():
@@ -56,6 +65,21 @@ def add_to(app: typer.Typer) -> None:
             _show(summary)
 
 
+def _back_up_several(held: StudyFolders, folder: Path, to: Path | None, *, with_secrets: bool, as_json: bool) -> None:
+    from dialometer.cli.study._several_studies import back_up_all
+
+    now = datetime.now(UTC)
+    target = to or folder.resolve().with_name(f"{folder.resolve().name}-backup-{now:%Y%m%d-%H%M%S}")
+    made, without = back_up_all(held, target, now, with_secrets=with_secrets)
+    if as_json:
+        typer.echo(json.dumps({"backups": made, "without_data": without}, indent=2, ensure_ascii=False))
+        return
+    for summary in made:
+        _show(summary)
+    if without:
+        typer.echo(f"Nothing collected yet, so no backup: {', '.join(without)}")
+
+
 def _show(summary: dict[str, Any]) -> None:
     from rich.markup import escape
 
@@ -63,8 +87,12 @@ def _show(summary: dict[str, Any]) -> None:
 
     size = f"{summary['n_bytes'] / 1000:,.0f} KB"
     results.print(f"Wrote [bold]{escape(summary['backup'])}[/] ({size}), and checked it", soft_wrap=True)
-    results.print(f"  {holding(summary)}", soft_wrap=True)
+    if summary["kind"] == "study":
+        results.print(f"  {holding(summary)}", soft_wrap=True)
     n_files = len(summary["files"]) - 1
+    if summary["kind"] == "accounts":
+        results.print("  The accounts of the dashboard: names, roles, and hashes of passwords")
+        return
     results.print(f"  {n_files} file{'' if n_files == 1 else 's'} of the study's folder")
     if summary["left_out"]:
         names = escape(", ".join(summary["left_out"]))

@@ -17,7 +17,9 @@ def add_to(app: typer.Typer) -> None:
 
     @app.command(name="restore", epilog="Example: dialometer restore backups/monday.zip my-study")
     def restore_(
-        file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", show_default=False)],
+        file: Annotated[
+            Path, typer.Argument(metavar="FILE", help="The backup, or a folder of them.", show_default=False)
+        ],
         folder: Annotated[
             Path, typer.Argument(metavar="DIR", help="Folder of the study; a new one is made.", show_default=False)
         ],
@@ -33,6 +35,9 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.exchange.backups.packing import opened_backup
         from dialometer.exchange.backups.restoring import refuse_while_served, restore
 
+        if file.is_dir():
+            _restore_several(file, folder, database, is_sure=yes, as_json=as_json)
+            return
         is_new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -64,6 +69,27 @@ def add_to(app: typer.Typer) -> None:
             )
 
 
+def _restore_several(source: Path, folder: Path, database: str, *, is_sure: bool, as_json: bool) -> None:
+    from dialometer.cli.study._several_studies import restore_all
+    from dialometer.errors import DialometerError
+
+    if folder.exists() and any(folder.iterdir()) and not is_sure:
+        typer.echo(f"What the backups replace in {folder} is moved aside.", err=True)
+        typer.confirm("Restore all backups?", abort=True, err=True)
+    done = restore_all(source, folder, database, datetime.now(UTC))
+    if as_json:
+        told = [{"name": name, "moved_to": one.aside, **manifest} for name, manifest, one in done]
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        for name, manifest, one in done:
+            _show(folder / name, manifest, one.aside, one.n_withdrawn)
+    for name, _, one in done:
+        problem = next((check for check in one.checks if check.state == "problem"), None)
+        if problem is not None:
+            message = f"the restored database of '{name}' is not in order: {problem.name}: {problem.text}"
+            raise DialometerError(message, where=str(folder), remedy="restore another backup")
+
+
 def _ask(folder: Path, database: str, unpacked: Path, manifest: dict[str, Any], *, is_sure: bool) -> None:
     from dialometer.cli.study.backup import holding
     from dialometer.exchange.backups.restoring import files_to_replace, present
@@ -87,7 +113,8 @@ def _show(folder: Path, manifest: dict[str, Any], aside: str, n_withdrawn: int) 
     from dialometer.cli.study.backup import holding
 
     results.print(f"Restored [bold]{escape(str(folder))}[/] as of {manifest['made_at']}", soft_wrap=True)
-    results.print(f"  {holding(manifest)}", soft_wrap=True)
+    if manifest.get("kind") != "accounts":
+        results.print(f"  {holding(manifest)}", soft_wrap=True)
     if aside:
         results.print(f"  What was there before is in {escape(aside)}", soft_wrap=True)
     if n_withdrawn:
@@ -100,4 +127,5 @@ def _show(folder: Path, manifest: dict[str, Any], aside: str, n_withdrawn: int) 
             f"[yellow]Missing:[/] {escape(', '.join(missing))} was not in the backup; put it back before you serve",
             soft_wrap=True,
         )
-    results.print(f"Next: dialometer verify {escape(str(folder))}", soft_wrap=True)
+    if manifest.get("kind") != "accounts":
+        results.print(f"Next: dialometer verify {escape(str(folder))}", soft_wrap=True)

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 from dialometer._version import __version__
 from dialometer.errors import DialometerError, StorageError
@@ -48,8 +48,19 @@ COUNTS = {
 """What a backup says it holds; every version of the tables has these."""
 
 
-def make_backup(folder: Path, database: str, target: Path, at: datetime, *, with_secrets: bool) -> dict[str, Any]:
-    """Write a backup and check it; gives its manifest. It appears whole or not at all. Servers may go on writing."""
+def make_backup(
+    folder: Path,
+    database: str,
+    target: Path,
+    at: datetime,
+    *,
+    with_secrets: bool,
+    kind: Literal["study", "accounts"] = "study",
+) -> dict[str, Any]:
+    """Write a backup and check it; gives its manifest. It appears whole or not at all. Servers may go on writing.
+
+    The ``accounts`` of a dashboard of several studies are a database alone, without the files of the folder.
+    """
     if target.exists():
         raise DialometerError("there is a file already", where=str(target), remedy="name another with --to")
     part = target.with_name(f".{target.name}.part")
@@ -58,18 +69,19 @@ def make_backup(folder: Path, database: str, target: Path, at: datetime, *, with
             copy = Path(inside) / DATABASE_FILE
             source = open_database(database or folder / DATABASE_FILE, create=False)
             try:
-                kind = source.engine.dialect.name
+                dialect = source.engine.dialect.name
                 copy_to_file(source, copy)
             finally:
                 source.close()
-            files, secrets = folder_files(folder)
+            files, secrets = folder_files(folder) if kind == "study" else ([], [])
             held = files + secrets if with_secrets else files
             manifest = {
                 MARK: FORMAT_VERSION,
                 "dialometer": __version__,
                 "folder": folder.resolve().name,
                 "made_at": at.astimezone(UTC).isoformat(timespec="seconds"),
-                "database": kind,
+                "database": dialect,
+                "kind": kind,
                 **contents(copy),
                 "left_out": [] if with_secrets else [name.as_posix() for name in secrets],
                 "files": {

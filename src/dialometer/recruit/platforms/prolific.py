@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -117,6 +119,15 @@ def _submission(content: Any) -> PlatformSubmission:
     )
 
 
+def _noted_study(folder: Path | None) -> str:
+    """The number of this study on Prolific, as ``dialometer recruit`` noted it; empty where it was not made by it."""
+    try:
+        noted = json.loads((folder / "prolific.json").read_text(encoding="utf-8-sig")) if folder else {}
+    except (OSError, ValueError, RecursionError):
+        return ""
+    return str(noted.get("study_id") or "") if isinstance(noted, dict) else ""
+
+
 @PLATFORMS.register("prolific")
 class Prolific(Platform):
     """Raters of Prolific."""
@@ -135,12 +146,15 @@ class Prolific(Platform):
     def link_parameters(self) -> set[str]:
         return super().link_parameters | {TOKEN}
 
-    def signature_problem(self, query: Mapping[str, str], *, key: bytes, host: str, now_s: float) -> str:
+    def signature_problem(
+        self, query: Mapping[str, str], *, key: bytes, host: str, now_s: float, folder: Path | None = None
+    ) -> str:
         if not query.get(TOKEN):
             return super().signature_problem(query, key=key, host=host, now_s=now_s)
         rater = self.parameters["rater"]
         names = [rater, *(name for name in self.parameters.values() if name != rater and name in query)]
-        return token_problem(query[TOKEN], query, names, host, now_s, KEYS)
+        # Anybody can publish a study on Prolific that leads here; its tokens are signed just as well.
+        return token_problem(query[TOKEN], query, names, host, now_s, KEYS, of_study=_noted_study(folder))
 
     def with_filter_numbers(self, payload: Mapping[str, Any], api: PlatformApi) -> dict[str, Any]:
         if not payload["filters"]:

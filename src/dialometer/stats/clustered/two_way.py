@@ -207,7 +207,8 @@ def _factor(
         sums[:, k] = np.bincount(cluster, weights=scores[:, k], minlength=n)
     if not is_leaving_out and n > p:
         # Only the variance of contrasts is asked of these, and there may be a million: a square root of it says the same.
-        return _Factor(np.linalg.qr(sums @ inverse, mode="r"), np.empty((0, p, p)), n / max(n - 1, 1))
+        root = np.asarray(np.linalg.qr(sums @ inverse, mode="r"), dtype=np.float64)
+        return _Factor(root, np.empty((0, p, p)), n / max(n - 1, 1))
     if not is_leaving_out or n * p * p > LARGEST_LEAVING_OUT:
         return _Factor(sums @ inverse, np.empty((0, p, p)), n / max(n - 1, 1))
     information = np.empty((n, p, p))

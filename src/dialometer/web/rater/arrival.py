@@ -74,7 +74,9 @@ def read_arrival(study: Study, query: Mapping[str, str], signing: Signing | None
     }
     is_proven = platform.is_proof(rater, study.folder)
     if signing is not None and (study.spec.recruitment.signed or not SIGNS.isdisjoint(query)):
-        problem = platform.signature_problem(query, key=signing.key(), host=signing.host, now_s=signing.now_s)
+        problem = platform.signature_problem(
+            query, key=signing.key(), host=signing.host, now_s=signing.now_s, folder=study.folder
+        )
         if problem and study.spec.recruitment.signed:
             raise NotSigned(
                 problem, remedy="open the link exactly as you received it, or start again from the platform"

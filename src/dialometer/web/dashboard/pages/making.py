@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from dialometer.design.protocol import protocol
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError
 from dialometer.flow.study_check import without_errors
+from dialometer.readers.encodings import UTF8, encoding_of
 from dialometer.readers.recordings import copy_media
 from dialometer.readers.study_media import media_files
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
@@ -39,10 +41,7 @@ def write_file(folder: Path, name: str, content: bytes) -> None:
             f"'{name[:80]}' cannot be a file of a study",
             remedy="letters, digits, - and _, ending in .yaml, .jsonl, .md, .txt, .json or .csv",
         )
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DialometerError(f"'{name}' is not UTF-8 text", remedy="save it as UTF-8") from error
+    content = as_utf8(content, name)
     handle, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
     try:
         with os.fdopen(handle, "wb") as opened:
@@ -52,6 +51,15 @@ def write_file(folder: Path, name: str, content: bytes) -> None:
     except BaseException:
         Path(part).unlink(missing_ok=True)
         raise
+
+
+def as_utf8(content: bytes, name: str) -> bytes:
+    """A text of any encoding that the readers know, as UTF-8 without a mark: pages show and edit what is stored."""
+    try:
+        encoding = encoding_of(io.BytesIO(content))
+        return content.decode("utf-8-sig" if encoding == UTF8 else encoding).encode()
+    except UnicodeError as error:
+        raise DialometerError(f"'{name}' is no text in a known encoding", remedy="save it as UTF-8") from error
 
 
 def give_name(folder: Path, name: str, title: str) -> None:

@@ -1,0 +1,86 @@
+"""Backing up and restoring a folder of several studies: a file for each study, and one for the accounts of the dashboard."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dialometer.errors import DialometerError
+
+if TYPE_CHECKING:
+    from dialometer.exchange.backups.restoring import Restored
+    from dialometer.web.dashboard.running_studies import StudyFolders
+
+ACCOUNTS = "dashboard"
+"""The name of the file with the accounts; no study can have it."""
+
+
+def studies_in(folder: Path, database: str) -> StudyFolders | None:
+    """The studies of a folder that holds several; None where it is the folder of one study, or of none."""
+    from dialometer.design.load import STUDY_FILE
+    from dialometer.web.dashboard.running_studies import StudyFolders
+
+    if not folder.is_dir() or (folder / STUDY_FILE).is_file():
+        return None
+    if database and "{study}" not in database:
+        raise DialometerError(
+            "these studies have a database each",
+            where=database,
+            remedy="write {study} in the place of the study's name",
+        )
+    held = StudyFolders(parent=str(folder), database=database)
+    return held if held.names() else None
+
+
+def back_up_all(
+    held: StudyFolders, to: Path, at: datetime, *, with_secrets: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """A backup of each study and of the accounts in a folder; gives their manifests, and studies without data."""
+    from dialometer.exchange.backups.packing import make_backup
+
+    to.mkdir(parents=True, exist_ok=True)
+    made, without = [], []
+    for name in held.names():
+        source = held.database_of(name)
+        if isinstance(source, Path) and not source.exists():
+            without.append(name)
+            continue
+        target = to / f"{name}.zip"
+        manifest = make_backup(held.folder(name), str(source), target, at, with_secrets=with_secrets)
+        made.append({"backup": str(target), "n_bytes": target.stat().st_size, **manifest})
+    accounts = held.accounts_database()
+    if not isinstance(accounts, Path) or accounts.exists():
+        target = to / f"{ACCOUNTS}.zip"
+        manifest = make_backup(Path(held.parent), str(accounts), target, at, with_secrets=with_secrets, kind="accounts")
+        made.append({"backup": str(target), "n_bytes": target.stat().st_size, **manifest})
+    if not made:
+        raise DialometerError("none of these studies has collected anything yet", where=held.parent)
+    return made, without
+
+
+def restore_all(source: Path, folder: Path, database: str, at: datetime) -> list[tuple[str, dict[str, Any], Restored]]:
+    """Restore every backup of a folder into the folder of its study; refuses before anything is changed."""
+    from dialometer.exchange.backups.packing import opened_backup
+    from dialometer.exchange.backups.restoring import refuse_while_served, restore
+    from dialometer.web.dashboard.running_studies import StudyFolders
+
+    files = sorted(source.glob("*.zip"))
+    if not files:
+        raise DialometerError("there is no backup in this folder", where=str(source), remedy="name the folder or file")
+    held = StudyFolders(parent=str(folder), database=database)
+    folder.mkdir(parents=True, exist_ok=True)
+    places: dict[Path, tuple[Path, str]] = {}
+    for file in files:
+        is_accounts = file.stem == ACCOUNTS
+        own = folder if is_accounts else folder / file.stem
+        named = str(held.accounts_database()) if is_accounts else database.replace("{study}", file.stem)
+        if own.exists():
+            refuse_while_served(own, named)
+        places[file] = (own, named)
+    done = []
+    for file, (own, named) in places.items():
+        own.mkdir(parents=True, exist_ok=True)
+        with opened_backup(file, own) as (unpacked, manifest):
+            done.append((file.stem, manifest, restore(unpacked, manifest, own, named, at)))
+    return done
