@@ -48,6 +48,13 @@ class Problem:
                 parts.append(str(self.column))
         return ":".join(parts)
 
+    @property
+    def noun(self) -> str:
+        """What there are many of where there are many problems of this kind."""
+        if self.message.removeprefix("left out: ").startswith("turn "):
+            return "turns"
+        return "rows" if self.line else "problems"
+
     def __str__(self) -> str:
         field = f" [{self.field}]" if self.field else ""
         remedy = f" — {self.remedy}" if self.remedy else ""
@@ -100,7 +107,7 @@ def shown_problems(problems: Iterable[Problem], counts: Mapping[str, int] | None
         if n <= FEW_ALIKE and len(lines) + n <= MAX_SHOWN:
             lines += [f"  {problem}" for problem in alike]
         elif len(lines) < MAX_SHOWN and n > 1:
-            lines.append(f"  {n:,} {'rows' if first.line else 'problems'}, the first of them {first}")
+            lines.append(f"  {n:,} {first.noun}, the first of them {first}")
         else:
             continue
         n_told += n

@@ -1,5 +1,6 @@
 """dialometer look: what a file is, in one screen."""
 
+import gzip
 import json
 import logging
 
@@ -51,11 +52,19 @@ def test_tables_of_judgments_and_files_that_are_neither(tmp_path):
     votes = tmp_path / "votes.csv"
     votes.write_text("model_a,model_b,winner\nx,y,model_a\n")
     shown = json.loads(result_of("look", votes, "--json").stdout)
-    assert shown == {"kind": "table", "format": "", "columns": ["model_a", "model_b", "winner"]}
-    assert "--format votes" in result_of("look", votes).stdout
+    assert (shown["kind"], shown["format"], shown["n_problems"]) == ("judgments", "votes", 1)
+    assert "--map rater=COLUMN" in result_of("look", votes).stdout
+    plain = tmp_path / "plain.csv"
+    plain.write_text("x,y\n1,2\n")
+    assert json.loads(result_of("look", plain, "--json").stdout) == {
+        "kind": "table",
+        "format": "",
+        "columns": ["x", "y"],
+    }
+    assert "--format votes" in result_of("look", plain).stdout
     exported = tmp_path / "batch.csv"
     exported.write_text("HITId,WorkerId,Answer.quality\n1,w,4\n")
-    assert "judgments, format batch" in result_of("look", exported).stdout
+    assert "1 judgment, format batch" in result_of("look", exported).stdout
     other = tmp_path / "other.dat"
     other.write_text("nothing of use")
     refused = result_of("look", other)
@@ -69,3 +78,71 @@ def test_a_look_leaves_the_log_as_it_was(chats):
     before = log.level
     result_of("look", chats)
     assert log.level == before
+
+
+CALL = {"id": "c", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+BATTLE = {
+    "model_a": "x",
+    "model_b": "y",
+    "winner": "tie (bothbad)",
+    "judge": "u",
+    "language": "English",
+    "full_conversation": [],
+    "conversation_a": [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "Rain?"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c", "content": "4 mm"},
+        {"role": "assistant", "content": "A little."},
+    ],
+    "conversation_b": [{"role": "user", "content": "Rain?"}, {"role": "assistant", "content": ""}],
+}
+
+
+def test_a_file_with_judgments_and_dialogues_shows_both(tmp_path):
+    path = tmp_path / "battles.jsonl.gz"
+    path.write_bytes(gzip.compress("\r\n".join([json.dumps(BATTLE)] * 14).encode()))
+    shown = result_of("look", path).stdout
+    for words in (
+        "14 judgments, format votes",
+        "Form: gzip, Windows line ends",
+        "1 rater, 14 items, 2 systems",
+        "14 both bad",
+        "kept with the item ← language",
+        "Ignored: full_conversation",
+        "It holds 28 dialogues, too (format battles)",
+        "system prompt: Be kind.",
+        'assistant calls weather({"city": "Oslo"}) → 4 mm',
+        "14 turns, the first of them line 1: turn 2 of 'battles-1.b' is empty and was skipped",
+        "dialometer import my-study",
+    ):
+        assert words in shown, words
+
+
+def test_folders(tmp_path, chats):
+    (tmp_path / "notes.dat").write_text("nothing of use")
+    (tmp_path / "votes.csv").write_text("judge;model_a;model_b;winner\nu;x;y;model_a\n")
+    found = json.loads(result_of("look", tmp_path, "--json").stdout)
+    assert [(file["name"], file["kind"]) for file in found["files"]] == [
+        ("chats.jsonl", "dialogues"),
+        ("notes.dat", "unknown"),
+        ("votes.csv", "judgments"),
+    ]
+    shown = result_of("look", tmp_path).stdout
+    assert "2 dialogues, format messages" in shown
+    assert "semicolons between columns" in result_of("look", tmp_path / "votes.csv").stdout
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "study.yaml").write_text("")
+    assert "dialometer check" in result_of("look", tmp_path / "study").stdout
+
+
+def test_speakers_are_declared_wherever_dialogues_are_read(tmp_path):
+    path = tmp_path / "talks.csv"
+    path.write_text("dialogue_id,speaker,text\nd1,Ann,Hi\nd1,HAL,Hello\n" * 1)
+    refused = result_of("bots", "prepare", path, "--out", tmp_path / "corpus")
+    assert "speaker 'Ann' has no known role" in str(refused.exception)
+    taken = result_of(
+        "bots", "prepare", path, "--out", tmp_path / "c", "--speakers", "Ann=user", "--speakers", "HAL=agent"
+    )
+    assert "no known role" not in str(taken.exception)
+    assert "no known role" in str(result_of("bots", "prepare", path, "--out", tmp_path / "corpus").exception)

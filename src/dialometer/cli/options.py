@@ -13,6 +13,7 @@ from dialometer.model.file_names import DATABASE_FILE
 
 if TYPE_CHECKING:
     from dialometer.agents.access import AgentAccess
+    from dialometer.model.dialogue import Role
     from dialometer.model.study import Study
     from dialometer.storage.store import Store
 
@@ -33,6 +34,44 @@ Cache = Annotated[
     Path | None,
     typer.Option("--cache", envvar="DIALOMETER_CACHE", help="Where embeddings and trained models are kept."),
 ]
+
+
+def _declare_speakers(context: typer.Context, entries: list[str] | None) -> list[str] | None:
+    """Declares the roles for every file of dialogues that the verb reads, however deep in the work that happens."""
+    if entries:
+        from dialometer.readers.dialogue_file import DECLARED
+
+        token = DECLARED.set(speaker_roles(entries))
+        context.call_on_close(lambda: DECLARED.reset(token))
+    return entries
+
+
+Speakers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--speakers",
+        metavar="NAME=ROLE",
+        help="Role of a speaker of the dialogues: user, agent or person; repeat for more.",
+        callback=_declare_speakers,
+    ),
+]
+
+
+def speaker_roles(entries: list[str] | None) -> dict[str, Role]:
+    """``NAME=ROLE`` for each speaker."""
+    from dialometer.errors import DialometerError
+    from dialometer.model.dialogue import ROLES
+
+    roles: dict[str, Role] = {}
+    for entry in entries or []:
+        name, separator, given = entry.rpartition("=")
+        role = next((role for role in ROLES if role == given.strip()), None)
+        if not separator or not name.strip() or role is None:
+            raise DialometerError(
+                f"'{entry}' does not give a speaker a role", remedy=f"NAME=ROLE, where ROLE is {', '.join(ROLES)}"
+            )
+        roles[name.strip()] = role
+    return roles
 
 
 def open_study(folder: Path, access: AgentAccess | None = None) -> Study:

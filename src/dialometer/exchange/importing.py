@@ -69,6 +69,8 @@ class ImportedFile:
     """Columns of the file that play no part."""
     assumed: tuple[str, ...] = ()
     """What had to be assumed to read it."""
+    form: tuple[str, ...] = ()
+    """How it is written where that is not plain text in UTF-8: gzip, another encoding, semicolons …"""
     n_zeros: int = 0
     """Magnitudes of zero: kept, and used by the study's rule (``zeros``)."""
 
@@ -142,6 +144,13 @@ def _header(source: SourceFile) -> list[str]:
 def _unopened(path: Path, error: OSError) -> ImportFileError:
     message = f"cannot be opened: {error.strerror or error}"
     return ImportFileError([unreadable(path, message, "check the path and its permissions")])
+
+
+def _form(source: SourceFile) -> tuple[str, ...]:
+    try:
+        return tuple(source.forms())
+    except OSError:
+        return ()
 
 
 def refuse_repeated(files: Sequence[ImportFile], known: dict[str, str]) -> None:
@@ -227,6 +236,7 @@ class ImportReader:
             left_out=dict(intake.left_out),
             unread=tuple(dict.fromkeys(intake.unread)),
             assumed=tuple(intake.problems.assumed),
+            form=_form(intake.source),
             n_zeros=matched.n_zeros,
             n_simulated=sum(visit.facts is not None and visit.facts.source == "simulated" for visit in visits),
         )

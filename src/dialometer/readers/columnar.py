@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 _INFO, _STATE, _DICT = "dataset_info.json", "state.json", "dataset_dict.json"
 SPLIT = "split"
+_PART = re.compile(r"\d{3,}|^(train|test|validation|valid|dev|eval)\b")
+"""How the parts of one data set are called."""
 _REMEDY = "copy or download it again; pandas or polars should be able to open it"
 
 
@@ -47,13 +50,23 @@ class ColumnarPart:
 def is_columnar(path: Path) -> bool:
     """Whether a path is a Parquet or Arrow file, or a folder with such files, by content and name."""
     if path.is_dir():
-        return bool(_files(path)) or (path / _DICT).is_file() or bool(_split_folders(path))
+        return _is_one_set(path) or bool(_split_folders(path))
     if not path.is_file():
         return False
     with path.open("rb") as file:
         head = file.read(8)
     is_stream = head.startswith(_ARROW_STREAM) and path.suffix.lower() in SUFFIXES
     return head.startswith((_PARQUET, _ARROW_FILE)) or is_stream
+
+
+def _is_one_set(folder: Path) -> bool:
+    """Whether the files of a folder are one data set: saved by ``datasets``, or the numbered parts or splits of one."""
+    files = _files(folder)
+    if not files or (folder / _STATE).is_file() or (folder / _INFO).is_file():
+        return bool(files)
+    others = [file for file in folder.iterdir() if file.is_file() and file not in files]
+    is_alone = all(file.name.startswith(".") or file.suffix.lower() in (".md", ".txt", "") for file in others)
+    return is_alone and (len(files) == 1 or all(_PART.search(file.stem) for file in files))
 
 
 def parts_of(path: Path) -> list[ColumnarPart]:
@@ -118,7 +131,7 @@ def _split_folders(path: Path) -> list[Path]:
     if not listed:
         listed = sorted(folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
         listed = [folder for folder in listed[:MAX_FILES] if folder.name == "data" or (folder / _STATE).is_file()]
-    return [folder for folder in listed if folder.is_dir() and _files(folder)]
+    return [folder for folder in listed if folder.is_dir() and _is_one_set(folder)]
 
 
 def _split_in_name(file: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from dialometer.readers.problems import Problems
 from dialometer.readers.reader import READERS, EmptyTurns, Head, Reader
 from dialometer.readers.source import SourceFile
 from dialometer.registry import did_you_mean
+
+DECLARED: ContextVar[Mapping[str, Role] | None] = ContextVar("speakers", default=None)
+"""Roles of speakers that hold for every file read meanwhile; the command line's ``--speakers`` sets them."""
 
 
 def format_of(source: SourceFile) -> str:
@@ -53,6 +57,11 @@ class DialogueFile(Iterator[Dialogue]):
     def n_warnings(self) -> int:
         """How many warnings there were so far."""
         return self._problems.n_warnings
+
+    @property
+    def kinds_of_warnings(self) -> list[tuple[Problem, int]]:
+        """The first warning of each kind, and how many there are of it."""
+        return self._problems.kinds_of_warnings
 
     def _run(self, source: SourceFile, reader: Reader, checker: DraftChecker) -> Iterator[Dialogue]:
         problems = checker.problems
@@ -96,7 +105,7 @@ def read_dialogues(
     checker = DraftChecker(
         Problems(source.name, is_lenient=lenient),
         known=part.speakers,
-        declared=_declared(speakers or {}),
+        declared=_declared({**(DECLARED.get() or {}), **(speakers or {})}),
         empty_turns=empty_turns or part.empty_turns,
         how_to_declare=part.how_to_declare,
     )

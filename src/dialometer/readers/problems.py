@@ -33,6 +33,8 @@ class Problems:
         self.n_warnings = 0
         self.counts: Counter[str] = Counter()
         """How many errors there are of each kind."""
+        self.warning_counts: Counter[str] = Counter()
+        """How many warnings there are of each kind."""
         self.assumed: dict[str, None] = {}
         """What was assumed to read the file at all, each said once."""
 
@@ -83,5 +85,25 @@ class Problems:
 
     def _warn(self, fault: Problem) -> None:
         self.n_warnings += 1
-        if len(self.warnings) < N_LISTED:
+        kind = kind_of_problem(fault)
+        is_new = kind not in self.warning_counts and len(self.warning_counts) < _N_KINDS
+        self.warning_counts[kind if is_new or kind in self.warning_counts else ""] += 1
+        if len(self.warnings) < N_LISTED or is_new:
             self.warnings.append(replace(fault, severity="warning"))
+
+    @property
+    def kinds_of_errors(self) -> list[tuple[Problem, int]]:
+        """The first error of each kind, and how many there are of it."""
+        return _kinds(self.errors, self.counts)
+
+    @property
+    def kinds_of_warnings(self) -> list[tuple[Problem, int]]:
+        """The first warning of each kind, and how many there are of it."""
+        return _kinds(self.warnings, self.warning_counts)
+
+
+def _kinds(problems: Iterable[Problem], counts: Counter[str]) -> list[tuple[Problem, int]]:
+    first: dict[str, Problem] = {}
+    for problem in problems:
+        first.setdefault(kind_of_problem(problem), problem)
+    return [(problem, max(counts[kind], 1)) for kind, problem in first.items()]

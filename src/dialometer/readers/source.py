@@ -33,7 +33,7 @@ class SourceFile:
         self.path = Path(path)
         self.name = str(path)
         plain = self.path.with_suffix("") if self.path.suffix.lower() == ".gz" else self.path
-        self.stem = plain.stem
+        self.stem = plain.stem or plain.resolve().name
         self.suffix = plain.suffix.lower()
         self._encoding = ""
         self._sheet: tuple[bytes, str] | None = None
@@ -87,6 +87,28 @@ class SourceFile:
             return described(self._parts)
         name = NAMES.get(self._encoding, "")
         return f"read as {name}" if name else ""
+
+    def forms(self) -> list[str]:
+        """In words, how the file is written where that is not plain UTF-8 with lines as on Linux; call it after ``probe``."""
+        if self._parts:
+            return [described(self._parts).removeprefix("read from ")]
+        if self._sheet is not None:
+            return ["a spreadsheet"]
+        if is_eval_log(self.path):
+            return ["a packed log"]
+        with self._stored() as stored:
+            head = stored.read(_HEAD_BYTES)
+        with self.path.open("rb") as file:
+            is_gzip = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+        words = ["gzip"] if is_gzip else []
+        words += [NAMES[self._encoding]] if self._encoding in NAMES else []
+        words += ["a mark at its beginning (BOM)"] if head.startswith(_BOM) else []
+        words += ["Windows line ends"] if b"\r\n" in head else []
+        first = head.removeprefix(_BOM).lstrip().partition(b"\n")[0]
+        if self.suffix in (".csv", ".tsv") and not first.startswith((b"{", b"[")):
+            marks = {b";": "semicolons between columns", b"\t": "tabs between columns"}
+            words += [word for mark, word in marks.items() if first.count(mark) > first.count(b",")]
+        return words
 
     def _open(self) -> IO[bytes]:
         """The content as UTF-8, whatever it is stored as."""

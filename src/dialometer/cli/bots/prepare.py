@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli.options import AsJson, Seed
+from dialometer.cli.options import AsJson, Seed, Speakers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,6 +61,7 @@ def add_to(app: typer.Typer) -> None:
         lenient: Annotated[bool, typer.Option("--lenient", help="Exclude dialogues that have faults.")] = False,
         seed: Seed = 0,
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Filter, split by dialogue, number the tokens, find topics. The files are streamed, whatever their size."""
         from dialometer.cli.console import progress_bar

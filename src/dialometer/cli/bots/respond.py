@@ -19,7 +19,7 @@ from dialometer.cli.bots._shared import (
     TopK,
     TopP,
 )
-from dialometer.cli.options import AsJson, Device, Seed
+from dialometer.cli.options import AsJson, Device, Seed, Speakers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +60,7 @@ def add_to(app: typer.Typer) -> None:
         device: Device = "auto",
         seed: Seed = 0,
         as_json: AsJson = False,
+        speakers: Speakers = None,
     ) -> None:
         """Let bots answer the same contexts. Next: dialometer new anchoring my-study --responses items.jsonl
 

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dialometer.cli.options import AsJson
-
-if TYPE_CHECKING:
-    from dialometer.errors import Problem
-    from dialometer.model.dialogue import Dialogue, Role
+from dialometer.cli.options import AsJson, Speakers, speaker_roles
 
 N_TURNS_SHOWN = 8
 N_LETTERS_SHOWN = 300
+N_LETTERS_OF_CALL = 120
 N_WARNINGS_SHOWN = 10
 N_KEYS_SHOWN = 12
 
@@ -28,140 +22,57 @@ def add_to(app: typer.Typer) -> None:
 
     @app.command(name="look", epilog="Example: dialometer look chats.jsonl")
     def look(
-        file: Annotated[Path, typer.Argument(metavar="FILE", help="Dialogues, ratings or votes.", show_default=False)],
+        file: Annotated[
+            Path, typer.Argument(metavar="FILE", help="Dialogues, ratings or votes; or a folder.", show_default=False)
+        ],
         format_name: Annotated[
             str, typer.Option("--format", help="Format of the dialogues; recognised if left out.")
         ] = "",
-        speakers: Annotated[
-            list[str] | None,
-            typer.Option(
-                "--speakers", metavar="NAME=ROLE", help="Role of a speaker: user, agent or person; repeat for more."
-            ),
-        ] = None,
+        speakers: Speakers = None,
         as_json: AsJson = False,
     ) -> None:
         """Show what a file is: its format, how it is read, a first dialogue, counts, and what is not used.
 
         Nothing is written. Dialogues with faults are listed and skipped, so that one look shows them all.
         """
-        from dialometer.errors import ReadError
+        from dialometer.exchange.looking import look_at
 
-        try:
-            found = _dialogues(file, format_name, _roles(speakers or []))
-        except ReadError:
-            other = None if format_name else _table(file)
-            if other is None:
-                raise
-            found = other
+        found = look_at(file, format_name, speaker_roles(speakers))
         if as_json:
-            typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
-        elif found["kind"] == "dialogues":
-            _show_dialogues(file, found)
-        else:
-            _show_table(file, found)
+            typer.echo(json.dumps(found, ensure_ascii=False, indent=2, default=str))
+            return
+        shows = {"dialogues": _show_dialogues, "judgments": _show_judgments, "table": _show_table}
+        shows.get(found["kind"], _show_folder)(file, found)
 
 
-def _roles(entries: list[str]) -> dict[str, Role]:
-    from dialometer.errors import DialometerError
-    from dialometer.model.dialogue import ROLES
+def _print(text: str, **style: Any) -> None:
+    from dialometer.cli.console import results
 
-    roles: dict[str, Role] = {}
-    for entry in entries:
-        name, separator, given = entry.rpartition("=")
-        role = next((role for role in ROLES if role == given.strip()), None)
-        if not separator or not name.strip() or role is None:
-            raise DialometerError(
-                f"'{entry}' does not give a speaker a role", remedy=f"NAME=ROLE, where ROLE is {', '.join(ROLES)}"
-            )
-        roles[name.strip()] = role
-    return roles
-
-
-def _dialogues(file: Path, format_name: str, roles: dict[str, Role]) -> dict[str, Any]:
-    """What the reader finds, with everything that it left out or assumed."""
-    import statistics
-    from collections import Counter
-
-    from dialometer.readers import read_dialogues
-
-    reading = read_dialogues(file, format_name or None, speakers=roles, lenient=True)
-    first: Dialogue | None = None
-    n_turns: list[int] = []
-    spoken: Counter[tuple[str, str]] = Counter()
-    keys: Counter[str] = Counter()
-    with _without_log():
-        for dialogue in reading:
-            first = first or dialogue
-            n_turns.append(len(dialogue.turns))
-            spoken.update((turn.speaker, turn.role) for turn in dialogue.turns)
-            keys.update(dialogue.metadata.keys())
-    turns = {"least": min(n_turns), "median": statistics.median(n_turns), "most": max(n_turns)} if n_turns else {}
-    return {
-        "kind": "dialogues",
-        "format": reading.format,
-        "dialogues": len(n_turns),
-        "turns": sum(n_turns),
-        "turns_per_dialogue": turns,
-        "speakers": [{"name": name, "role": role, "turns": n} for (name, role), n in spoken.most_common()],
-        "metadata": dict(keys.most_common()),
-        "first": _first(first),
-        "warnings": [_words(warning) for warning in reading.warnings],
-        "n_warnings": reading.n_warnings,
-    }
-
-
-@contextmanager
-def _without_log() -> Iterator[None]:
-    """The readers log what they assumed; here it is part of the result, so it is not said twice."""
-    log = logging.getLogger("dialometer.readers")
-    before = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(before)
-
-
-def _words(problem: Problem) -> str:
-    line = f"line {problem.line}: " if problem.line else ""
-    return f"{line}{problem.message}" + (f" ({problem.remedy})" if problem.remedy else "")
-
-
-def _first(dialogue: Dialogue | None) -> dict[str, Any] | None:
-    if dialogue is None:
-        return None
-    turns = [{"speaker": turn.speaker, "role": turn.role, "text": turn.text} for turn in dialogue.turns]
-    return {"id": dialogue.id, "turns": turns, "metadata": dict(dialogue.metadata)}
-
-
-def _table(file: Path) -> dict[str, Any] | None:
-    """The columns of a table and the format by which ``dialometer import`` would read it; None for no table."""
-    from dialometer.errors import DialometerError
-    from dialometer.exchange.importing import columns_of, format_of
-
-    try:
-        columns = columns_of(file)
-    except DialometerError:
-        return None
-    try:
-        return {"kind": "judgments", "format": format_of(file), "columns": columns}
-    except DialometerError:
-        return {"kind": "table", "format": "", "columns": columns} if len(columns) > 1 else None
+    results.print(text, soft_wrap=not results.is_terminal, **style)
 
 
 def _show_dialogues(file: Path, found: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    _print(f"[bold]{escape(file.name or str(file))}[/]: {_n(found['dialogues'], 'dialogue')}, format {found['format']}")
+    _show_forms(found)
+    _show_talk(found)
+    _show_next(file, found)
+
+
+def _show_talk(found: dict[str, Any]) -> None:
+    """Speakers, metadata, a first dialogue, and what was assumed."""
     from rich.markup import escape
     from rich.table import Table
 
     from dialometer.cli.console import results
 
     turns = found["turns_per_dialogue"]
-    plural = "" if found["dialogues"] == 1 else "s"
-    results.print(f"[bold]{escape(file.name)}[/]: {found['dialogues']:,} dialogue{plural}, format {found['format']}")
     if turns:
         least, most = turns["least"], turns["most"]
         spread = f"{least} in each" if least == most else f"{least} to {most} in a dialogue, median {turns['median']:g}"
-        results.print(f"{found['turns']:,} turns, {spread}")
+        calls = f"; {_n(found['tool_calls'], 'tool call')}" if found["tool_calls"] else ""
+        _print(f"{found['turns']:,} turns, {spread}{calls}")
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     for name in ("speaker", "role", "turns"):
         table.add_column(name, justify="right" if name == "turns" else "left")
@@ -169,58 +80,169 @@ def _show_dialogues(file: Path, found: dict[str, Any]) -> None:
         table.add_row(escape(speaker["name"]), speaker["role"], f"{speaker['turns']:,}")
     results.print(table)
     if len(found["speakers"]) > N_KEYS_SHOWN:
-        results.print(f"… and {len(found['speakers']) - N_KEYS_SHOWN:,} more speakers", style="dim")
+        _print(f"… and {len(found['speakers']) - N_KEYS_SHOWN:,} more speakers", style="dim")
     if found["metadata"]:
         listed = [f"{name} ({n:,})" for name, n in list(found["metadata"].items())[:N_KEYS_SHOWN]]
-        results.print(escape(f"Also known of dialogues: {', '.join(listed)}"), soft_wrap=not results.is_terminal)
+        _print(escape(f"Also known of dialogues: {', '.join(listed)}"))
     _show_first(found["first"])
-    if found["n_warnings"]:
-        results.print("\n[bold]Assumed or excluded[/]")
-        for words in found["warnings"][:N_WARNINGS_SHOWN]:
-            results.print(escape(f"- {words}"), soft_wrap=not results.is_terminal)
-        if found["n_warnings"] > N_WARNINGS_SHOWN:
-            results.print(f"… and {found['n_warnings'] - N_WARNINGS_SHOWN:,} more", style="dim")
-    _show_next(file, found)
+    _show_list("Assumed or excluded", found["warnings"])
+
+
+def _show_forms(found: dict[str, Any]) -> None:
+    if found.get("read_as"):
+        _print(f"Form: {', '.join(found['read_as'])}")
+
+
+def _show_list(title: str, entries: list[str]) -> None:
+    from rich.markup import escape
+
+    if not entries:
+        return
+    _print(f"\n[bold]{title}[/]")
+    for words in entries[:N_WARNINGS_SHOWN]:
+        _print(escape(f"- {words}"))
+    if len(entries) > N_WARNINGS_SHOWN:
+        _print(f"… and {len(entries) - N_WARNINGS_SHOWN:,} more kinds", style="dim")
 
 
 def _show_first(first: dict[str, Any] | None) -> None:
     from rich.markup import escape
 
-    from dialometer.cli.console import results
-
     if first is None:
         return
-    results.print(f"\n[bold]The first one[/] ({escape(first['id'])})")
+    _print(f"\n[bold]The first one[/] ({escape(first['id'])})")
+    if first.get("system_prompt"):
+        _print(f"[dim]system prompt:[/] {escape(_cut(first['system_prompt'], N_LETTERS_SHOWN))}")
     for turn in first["turns"][:N_TURNS_SHOWN]:
-        text = turn["text"] if len(turn["text"]) <= N_LETTERS_SHOWN else f"{turn['text'][:N_LETTERS_SHOWN]} …"
-        results.print(f"[dim]{escape(turn['speaker'])}:[/] {escape(text)}", soft_wrap=not results.is_terminal)
+        for call in turn.get("tool_calls", ()):
+            arguments = call.get("arguments", "")
+            given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+            result = f" → {_cut(call['result'], N_LETTERS_OF_CALL)}" if "result" in call else ""
+            _print(
+                f"[dim]{escape(turn['speaker'])} calls[/] {escape(call['name'] + '(' + _cut(given, 120) + ')' + result)}"
+            )
+        for media in turn.get("media", ()):
+            _print(f"[dim]{escape(turn['speaker'])} shows[/] {escape(media['path'])}")
+        if turn["text"]:
+            _print(f"[dim]{escape(turn['speaker'])}:[/] {escape(_cut(turn['text'], N_LETTERS_SHOWN))}")
     if len(first["turns"]) > N_TURNS_SHOWN:
-        results.print(f"… and {len(first['turns']) - N_TURNS_SHOWN} more turns", style="dim")
+        _print(f"… and {len(first['turns']) - N_TURNS_SHOWN} more turns", style="dim")
+
+
+def _cut(text: str, n_letters: int) -> str:
+    return text if len(text) <= n_letters else f"{text[:n_letters]} …"
 
 
 def _show_next(file: Path, found: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    from dialometer.cli.console import results
-
     is_rated = "rating" in found["metadata"]
     does = "learn ratings" if is_rated else "learn score"
     use = "audits its ratings" if is_rated else "scores it with a trained evaluator"
-    results.print(f"\n[bold]dialometer {does} {escape(str(file))}[/] {use}.", soft_wrap=not results.is_terminal)
+    _print(f"\n[bold]dialometer {does} {escape(str(file))}[/] {use}.")
+
+
+def _show_judgments(file: Path, found: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    from dialometer.cli.console import print_prose
+
+    _print(f"[bold]{escape(file.name or str(file))}[/]: {_n(found['judgments'], 'judgment')}, format {found['format']}")
+    _show_forms(found)
+    if found["judgments"]:
+        _print(f"{_n(found['raters'], 'rater')}, {_n(found['items'], 'item')}, {_n(len(found['systems']), 'system')}")
+        names = [f"{name} ({n:,})" for name, n in list(found["systems"].items())[:N_KEYS_SHOWN]]
+        more = f" and {len(found['systems']) - N_KEYS_SHOWN:,} more" if len(found["systems"]) > N_KEYS_SHOWN else ""
+        if names:
+            _print(escape(f"Systems: {', '.join(names)}{more}"))
+        _print(escape(f"Criteria: {', '.join(f'{name} ({n:,})' for name, n in found['criteria'].items())}"))
+    if found["undecided"]:
+        words = {"tie": "ties", "both_bad": "both bad", "cannot_tell": "cannot tell"}
+        _print(", ".join(f"{n:,} {words[name]}" for name, n in found["undecided"].items()))
+    if found["used"]:
+        _print(escape(f"Columns: {'; '.join(f'{role} ← {column}' for role, column in found['used'].items())}"))
+    else:
+        _print(escape(f"Columns: {', '.join(found['columns'][:50])}"))
+    if found["ignored"]:
+        _print(escape(f"Ignored: {', '.join(found['ignored'])}"))
+    left_out = [f"{n:,} {what}" for what, n in found["left_out"].items()]
+    said = found.get("dialogues")
+    if said:
+        _print(f"\nIt holds {_n(said['dialogues'], 'dialogue')}, too (format {said['format']}).")
+        _show_talk({**said, "warnings": []})
+    read = [words for words in (said or {}).get("warnings", []) if words not in found["assumed"]]
+    _show_list("Assumed or excluded", [*found["assumed"], *left_out, *read])
+    _show_list("Problems", found["problems"])
+    shown = escape(str(file))
+    if found["n_problems"]:
+        print_prose(
+            "\nFix these, or say which column is which with [bold]--map[/]: "
+            f"[bold]dialometer import my-study {shown} --map rater=COLUMN[/]"
+        )
+    else:
+        print_prose(f"\n[bold]dialometer import my-study {shown}[/] makes a study of it.")
 
 
 def _show_table(file: Path, found: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    from dialometer.cli.console import print_prose, results
+    from dialometer.cli.console import print_prose
 
-    what = f"judgments, format {found['format']}" if found["format"] else "a table that is no file of dialogues"
-    results.print(f"[bold]{escape(file.name)}[/]: {what}")
+    _print(f"[bold]{escape(file.name or str(file))}[/]: a table that is no file of dialogues")
     print_prose(escape(f"Columns: {', '.join(found['columns'])}"))
-    if found["format"]:
-        print_prose(f"\n[bold]dialometer import my-study {escape(str(file))}[/] makes a study of it.")
-        return
     print_prose(
         "\nIf it holds judgments, [bold]dialometer import my-study FILE --format votes[/] reads one choice between two systems "
         "a row, [bold]--format long[/] one rating a row; [bold]--map[/] says which column is which."
     )
+
+
+def _show_folder(folder: Path, found: dict[str, Any]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    shown = escape(str(folder))
+    if found["kind"] == "study":
+        _print(f"[bold]{shown}[/]: a study\n\n[bold]dialometer check {shown}[/] says what it holds.")
+        return
+    if found["kind"] == "export":
+        rows = ", ".join(f"{name} ({n:,})" for name, n in found["files"].items() if n)
+        _print(
+            f"[bold]{shown}[/]: what [bold]dialometer export[/] wrote of '{escape(str(found['study'].get('name')))}'"
+        )
+        _print(escape(rows))
+        _print(f"\n[bold]dialometer import my-study {shown}[/] brings it in.")
+        return
+    _print(f"[bold]{shown}[/]: a folder with {_n(found['n_files'], 'entry', 'entries')}")
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for name in ("file", "what it is"):
+        table.add_column(name)
+    for entry in found["files"]:
+        table.add_row(escape(entry["name"]), escape(_in_words(entry)))
+    results.print(table)
+    if found["n_files"] > len(found["files"]):
+        _print(f"… and {found['n_files'] - len(found['files']):,} more", style="dim")
+    _print("\n[bold]dialometer look FILE[/] shows one of them.")
+
+
+def _in_words(entry: dict[str, Any]) -> str:
+    match entry["kind"]:
+        case "dialogues":
+            return f"{_n(entry['dialogues'], 'dialogue')}, format {entry['format']}"
+        case "judgments":
+            too = f", with {_n(entry['dialogues'], 'dialogue')}" if "dialogues" in entry else ""
+            return f"{_n(entry['judgments'], 'judgment')}, format {entry['format']}{too}"
+        case "table":
+            return f"a table of {len(entry['columns'])} columns"
+        case "large":
+            return f"{entry['megabytes']:,} MB; look at it by itself"
+        case "study":
+            return "a study"
+        case "folder":
+            return "a folder"
+    return f"not recognised: {entry.get('why', '')}"[:100]
+
+
+def _n(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

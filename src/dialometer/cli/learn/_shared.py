@@ -120,7 +120,7 @@ def read_whole(path: Path) -> list[Dialogue]:
     from dialometer.errors import Problem, ReadError
     from dialometer.readers import read_dialogues
 
-    if not path.is_file():
+    if not path.exists():
         raise ReadError([Problem("there is no such file", "check its name", str(path))])
     dialogues = list(read_dialogues(path))
     mute = [dialogue.id for dialogue in dialogues if not dialogue.said_by("agent")]

@@ -23,7 +23,7 @@ from dialometer.cli.learn._shared import (
     read,
     read_experts,
 )
-from dialometer.cli.options import Address, AsJson, Database, Device, EngineName, Seed
+from dialometer.cli.options import Address, AsJson, Database, Device, EngineName, Seed, Speakers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +78,7 @@ def add_to(app: typer.Typer) -> None:
         criterion: Criterion = "",
         database: Database = "",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Train and measure every row of the paper's table on the same grouped splits. Run again, it continues where it was.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dialometer.cli.learn._shared import EvaluatorDir, read_whole
-from dialometer.cli.options import AsJson, Device
+from dialometer.cli.options import AsJson, Device, Speakers
 
 if TYPE_CHECKING:
     from dialometer.model.dialogue import Dialogue
@@ -33,6 +33,7 @@ def add_to(app: typer.Typer) -> None:
         seed: Annotated[int, typer.Option("--seed", min=0, help="Decides the resampling of dialogues.")] = 0,
         device: Device = "auto",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Say which is better, with a calibrated probability.
 

@@ -25,7 +25,7 @@ from dialometer.cli.learn._shared import (
     read_experts,
     write_report,
 )
-from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
+from dialometer.cli.options import AsJson, Cache, Database, Device, Seed, Speakers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,6 +75,7 @@ def add_to(app: typer.Typer) -> None:
         criterion: Criterion = "",
         database: Database = "",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Remove ratings step by step, by their Shapley value or at random, and measure what the rest predicts.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, read
-from dialometer.cli.options import AsJson, Database, Device, Seed
+from dialometer.cli.options import AsJson, Database, Device, Seed, Speakers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,6 +48,7 @@ def add_to(app: typer.Typer) -> None:
         criterion: Criterion = "",
         database: Database = "",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Measure the best recipe, its parts and what it has to beat, in domain and out of it.
 

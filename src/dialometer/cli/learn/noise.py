@@ -18,7 +18,7 @@ from dialometer.cli.learn._shared import (
     read,
     write_report,
 )
-from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
+from dialometer.cli.options import AsJson, Cache, Database, Device, Seed, Speakers
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,6 +39,7 @@ def add_to(app: typer.Typer) -> None:
         criterion: Criterion = "",
         database: Database = "",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Change a share of the ratings, uniformly or towards a J, and measure how well each detector finds the changed ones.
 

@@ -19,7 +19,7 @@ from dialometer.cli.learn._shared import (
     read,
     read_experts,
 )
-from dialometer.cli.options import Address, AsJson, Cache, Database, Device, EngineName, Seed
+from dialometer.cli.options import Address, AsJson, Cache, Database, Device, EngineName, Seed, Speakers
 
 
 def add_to(app: typer.Typer) -> None:
@@ -48,6 +48,7 @@ def add_to(app: typer.Typer) -> None:
         criterion: Criterion = "",
         database: Database = "",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Find the ratings that do most harm to an evaluator, and show each with its dialogue and its nearest neighbours.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, read
-from dialometer.cli.options import AsJson, Database, Device, Seed
+from dialometer.cli.options import AsJson, Database, Device, Seed, Speakers
 
 if TYPE_CHECKING:
     from dialometer.model.dialogue import Dialogue
@@ -32,6 +32,7 @@ def add_to(app: typer.Typer) -> None:
         criterion: Criterion = "",
         database: Database = "",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Show real dialogues and their fakes: one utterance, of the user or of the system, replaced by one from elsewhere.
 

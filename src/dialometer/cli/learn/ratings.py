@@ -20,7 +20,7 @@ from dialometer.cli.learn._shared import (
     read_experts,
     write_report,
 )
-from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
+from dialometer.cli.options import AsJson, Cache, Database, Device, Seed, Speakers
 
 
 def add_to(app: typer.Typer) -> None:
@@ -46,6 +46,7 @@ def add_to(app: typer.Typer) -> None:
         criterion: Criterion = "",
         database: Database = "",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Look at ratings before learning from them: the J of self-reported ratings, and disagreement by rating gap.
 

@@ -17,7 +17,7 @@ from dialometer.cli.learn._shared import (
     read_aspects,
     write_report,
 )
-from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
+from dialometer.cli.options import AsJson, Cache, Database, Device, Seed, Speakers
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,6 +41,7 @@ def add_to(app: typer.Typer) -> None:
         criterion: Criterion = "",
         database: Database = "",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Report on an evaluator of these ratings: how often it is right on held-out users, and whom it does not trust.
 

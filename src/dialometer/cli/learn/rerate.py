@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, read
-from dialometer.cli.options import AsJson, Database, Seed
+from dialometer.cli.options import AsJson, Database, Seed, Speakers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +62,7 @@ def add_to(app: typer.Typer) -> None:
         criterion: Criterion = "",
         database: Database = "",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Draw dialogues that users rated highly and write a study in which experts rate them again, from 1 to 5.
 

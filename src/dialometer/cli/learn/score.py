@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast, get_args
 import typer
 
 from dialometer.cli.learn._shared import EvaluatorDir, read_whole
-from dialometer.cli.options import Address, AsJson, Device, EngineName
+from dialometer.cli.options import Address, AsJson, Device, EngineName, Speakers
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,6 +37,7 @@ def add_to(app: typer.Typer) -> None:
         top: Annotated[int, typer.Option("--top", min=1, help="How many of the best and the worst are shown.")] = 10,
         device: Device = "auto",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Score dialogues. A score of 0 is a typical training dialogue; a difference is the log of the odds to be better.
 

@@ -23,7 +23,7 @@ from dialometer.cli.learn._shared import (
     read_aspects,
     read_experts,
 )
-from dialometer.cli.options import AsJson, Database, Device, Seed
+from dialometer.cli.options import AsJson, Database, Device, Seed, Speakers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,6 +84,7 @@ def add_to(app: typer.Typer) -> None:
         criterion: Criterion = "",
         database: Database = "",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Train an evaluator on rated dialogues. Run again after an interruption: it continues to the same result.
 

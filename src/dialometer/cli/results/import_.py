@@ -201,6 +201,8 @@ def _print_file(file: ImportedFile, zeros: str, *, is_dry_run: bool) -> None:
     used = [f"{role} ← {column}" for role, column in file.used.items()]
     if used:
         table.add_row("  columns", escape("; ".join(used)))
+    if file.form:
+        table.add_row("  form", escape(", ".join(file.form)))
     for assumption in file.assumed:
         table.add_row("  [yellow]assumed[/]", escape(assumption))
     if file.unread:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from dialometer.cli.options import AsJson, Cache, Database, Device, Seed
+from dialometer.cli.options import AsJson, Cache, Database, Device, Seed, Speakers
 from dialometer.cli.retrieval._shared import DialogueFile, KbFile, LearnFrom, Lenient, MarksFile, Retrievers
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def add_to(app: typer.Typer) -> None:
         lenient: Lenient = False,
         database: Database = "",
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Recall, MRR, MAP and Success Rate of retrievers against the maker's labels, the crowd's, and both.
 

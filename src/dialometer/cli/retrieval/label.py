@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.options import AsJson, Cache, Device
+from dialometer.cli.options import AsJson, Cache, Device, Speakers
 from dialometer.cli.retrieval._shared import DialogueFile, KbFile, OneRetriever
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def add_to(app: typer.Typer) -> None:
         device: Device = "auto",
         cache: Cache = None,
         as_json: AsJson = False,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Open a page on which the avatar's maker marks which recorded answers fit each question.
 
