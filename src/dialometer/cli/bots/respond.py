@@ -60,7 +60,7 @@ def add_to(app: typer.Typer) -> None:
         device: Device = "auto",
         seed: Seed = 0,
         as_json: AsJson = False,
-        speakers: Speakers = None,
+        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Let bots answer the same contexts. Next: dialometer new anchoring my-study --responses items.jsonl
 
@@ -79,9 +79,9 @@ def add_to(app: typer.Typer) -> None:
         )
         unwanted = read_word_list(profanity) if profanity else frozenset()
         asked = read_contexts(items, n_contexts=contexts, n_turns=turns, seed=seed)
-        speakers = named_bots(bots, device)
-        rows = answer_items(asked, speakers, decoding, seed=seed, is_cut=cut, n_practice=practice, unwanted=unwanted)
-        _write(out, rows, speakers)
+        named = named_bots(bots, device)
+        rows = answer_items(asked, named, decoding, seed=seed, is_cut=cut, n_practice=practice, unwanted=unwanted)
+        _write(out, rows, named)
         refused = {row["id"]: row["metadata"].get("unwanted_words_in", []) for row in rows}
         _tell(out, rows, {key: names for key, names in refused.items() if names}, as_json=as_json)
 
