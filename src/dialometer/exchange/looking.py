@@ -225,15 +225,13 @@ def _in_folder(path: Path) -> Found:
     if path.is_file() and path.stat().st_size > LARGE_BYTES:
         return {"name": path.name, "kind": "large", "megabytes": path.stat().st_size // 1_000_000}
     try:
-        found = (
-            look_at(path)
-            if path.is_file() or is_columnar(path) or (path / STUDY_FILE).is_file()
-            else {"kind": "folder"}
-        )
+        is_data = path.is_file() or is_columnar(path) or (path / STUDY_FILE).is_file()
+        found: Found = look_at(path) if is_data else {"kind": "folder"}
     except (DialometerError, OSError) as error:
         return {"name": path.name, "kind": "unknown", "why": str(error).splitlines()[-1].strip()}
     kept = ("kind", "format", "judgments", "dialogues", "turns", "columns")
     short = {name: found[name] for name in kept if name in found}
-    if isinstance(short.get("dialogues"), dict):
-        short["dialogues"] = short["dialogues"]["dialogues"]
+    said = short.get("dialogues")
+    if isinstance(said, dict):
+        short["dialogues"] = said["dialogues"]
     return {"name": path.name, **short}
