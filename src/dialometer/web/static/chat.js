@@ -28,10 +28,10 @@ function fit() {
   chat.style.setProperty("--covered", `${covered}px`);
   view.scrollTop = view.scrollHeight;
 }
-// On a phone the newest message and the field belong on the screen together.
+// The newest message and the field belong on the screen together.
 function showEnd() {
-  if (!seen || !matchMedia("(max-width: 34rem)").matches) return;
-  fit();
+  if (!seen) return;
+  if (matchMedia("(max-width: 34rem)").matches) fit();
   const below = chat.getBoundingClientRect().bottom - seen.offsetTop - seen.height;
   if (below > 0) scrollBy(0, below);
 }
@@ -50,7 +50,6 @@ if (!retry.hidden) again(); // a reload while the partner was writing waits on
 
 function keep(text) { try { sessionStorage.setItem(keptKey, text); } catch { /* not kept */ } }
 
-// The server has cleaned the HTML of a reply in Markdown: nothing in it runs or loads anything.
 function bubble(side, name, text, html = "") {
   const line = document.createElement("li");
   line.className = `turn ${side}`;
@@ -58,15 +57,29 @@ function bubble(side, name, text, html = "") {
   speaker.className = "speaker";
   speaker.dir = "auto";
   speaker.textContent = name;
+  line.append(speaker, spoken(text, html));
+  log.append(line);
+  view.scrollTop = view.scrollHeight;
+  return line;
+}
+
+// The server has cleaned the HTML of a reply in Markdown: nothing in it runs or loads anything.
+function spoken(text, html) {
   const said = document.createElement(html ? "div" : "p");
   said.className = html ? "said rich" : "said";
   if (!html) said.dir = "auto";
   if (html) said.innerHTML = html;
   else said.textContent = text;
-  line.append(speaker, said);
-  log.append(line);
+  return said;
+}
+
+// Follows the end of the conversation, unless the rater has scrolled up to read.
+function growing(change) {
+  const isAtEnd = view.scrollHeight - view.scrollTop - view.clientHeight < 60;
+  change();
+  if (!isAtEnd) return;
   view.scrollTop = view.scrollHeight;
-  return line;
+  showEnd();
 }
 
 function showCount() {
@@ -120,16 +133,14 @@ async function follow(response) {
         const told = JSON.parse(one);
         if (told.text === undefined) { outcome = told; continue; }
         line ??= begin();
-        const isAtEnd = view.scrollHeight - view.scrollTop - view.clientHeight < 60;
-        line.querySelector(".said").textContent += told.text;
-        if (isAtEnd) view.scrollTop = view.scrollHeight;
+        growing(() => { line.querySelector(".said").textContent += told.text; });
       }
     }
     if (outcome === null) throw new Error("the response broke off");
-    return outcome;
+    return { ...outcome, line };
   } finally {
     view.removeAttribute("aria-busy");
-    line?.remove(); // the outcome has the whole of it
+    if (outcome?.reply === undefined) line?.remove();
   }
 }
 
@@ -158,7 +169,8 @@ async function take(answer) {
     retry.hidden = !answer.may_retry;
     return !answer.may_retry;
   }
-  bubble("start", chat.dataset.partner, answer.reply, answer.html);
+  if (answer.line) growing(() => answer.line.querySelector(".said").replaceWith(spoken(answer.reply, answer.html)));
+  else bubble("start", chat.dataset.partner, answer.reply, answer.html);
   return false;
 }
 
