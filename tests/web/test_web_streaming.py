@@ -6,6 +6,7 @@ import time
 import pytest
 from taking_part import running
 
+from dialometer.web.rater.live_text import end_of_blocks
 from fake_models import Said, fake_models
 
 ACCEPT = "application/x-ndjson, application/json"
@@ -21,10 +22,10 @@ def models():
 def talk(make_study, site, models):
     """A site whose rater is at a conversation with a streaming model; ``live`` is that part of the study file."""
 
-    def make(**live):
+    def make(presentation=None, **live):
         options = {"base_url": f"{models.url}/v1", "model": "m", "timeout_s": 5, "n_retries": 0}
         systems = [{"name": name, "agent": {"type": "openai", "options": options}} for name in ("juno", "tak")]
-        there = site(make_study("chat", n_items=2, systems=systems, live=live))
+        there = site(make_study("chat", n_items=2, systems=systems, live=live, presentation=presentation or {}))
         browser = there.browser().start()
         browser.walk_to(there, "chat")
         return there, browser
@@ -117,6 +118,37 @@ def test_one_pace_for_all(talk, models):
     models.answers = [Said(["y"], first_pause_s=0.4)]
     lines(post(browser))
     assert there.store.conversations.turns()[-1].meta["pace"]["is_late"] is True
+
+
+def test_blocks_of_markdown_are_drawn_when_they_are_whole(talk, models):
+    _, browser = talk(presentation={"text": "markdown"})
+    said = ["A **list**:\n\n- one\n", "- two\n\n", "```python\nx = 1\n\n", "y = 2\n```\n", "\nEnd <b>"]
+    models.answers = [Said(said, pause_s=0.12)]
+    *pieces, outcome = lines(post(browser))
+    html = "".join(piece.get("html", "") for piece in pieces)
+    assert "<strong>list</strong>" in html
+    assert html.count("<li>") == 2
+    assert "highlight" in html or "<code" in html
+    assert pieces[-1]["text"].endswith("End <b>"), "the last block is text until the end"
+    assert "<b>" not in html
+    assert "End &lt;b&gt;" in outcome["html"] or "End" in outcome["html"]
+    assert outcome["reply"] == "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("", ""),
+        ("one", ""),
+        ("one\n\n", "one\n\n"),
+        ("one\n\ntwo\n", "one\n\n"),
+        ("```\na\n\nb", ""),
+        ("```\na\n\nb\n```\n\nc", "```\na\n\nb\n```\n\n"),
+        ("~~~\n```\n\n", ""),
+    ],
+)
+def test_where_blocks_end(text, whole):
+    assert text[: end_of_blocks(text, 0)] == whole
 
 
 def test_a_study_may_show_responses_whole(talk, models):

@@ -19,7 +19,7 @@ from dialometer.model.session import Session
 from dialometer.storage.conversations import ChatTurn
 from dialometer.web.rater.live_text import NDJSON, LiveReply, LiveText, streamed
 from dialometer.web.rater.service import Service
-from dialometer.web.rater.turn_drawing import reply_html
+from dialometer.web.rater.turn_drawing import reply_html, reply_renderer
 from dialometer.web.rater.wizard import WizardQueue
 from dialometer.web.server.logs import log
 from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
@@ -259,7 +259,7 @@ class ChatPages:
         if not is_script:
             return await self._plainly(self.room.say(session, text))
         if live is not None:
-            return await self._streamed(self.room.say(session, text, n_said=n_said, live=live), live)
+            return await self._streamed(session, self.room.say(session, text, n_said=n_said, live=live), live)
         return _answer(await self.room.say(session, text, n_said=n_said))
 
     async def retry(self, request: Request) -> Response:
@@ -269,20 +269,25 @@ class ChatPages:
             return await self._plainly(self.room.retry(session))
         live = self._live(request)
         if live is not None:
-            return await self._streamed(self.room.retry(session, live=live), live)
+            return await self._streamed(session, self.room.retry(session, live=live), live)
         return _answer(await self.room.retry(session))
 
     def _live(self, request: Request) -> LiveText | None:
         """For a page that can read a reply as it comes."""
         return self.room.live_text() if NDJSON in request.headers.get("accept", "") else None
 
-    async def _streamed(self, work: Coroutine[object, object, ChatOutcome], live: LiveText) -> Response:
+    async def _streamed(
+        self, session: Session, work: Coroutine[object, object, ChatOutcome], live: LiveText
+    ) -> Response:
         failed = {"error": "The response did not come.", "may_retry": True, "is_pending": False}
         reply = LiveReply(work, live)
         await reply.begun()
         if reply.task.done() and not live.text:
             return _answer(reply.task.result())
-        return streamed(reply, failed)
+        render = await self.service.in_thread(
+            lambda: reply_renderer(self.service.flow, session, self.service.settings.root_path)
+        )
+        return streamed(reply, failed, render)
 
     async def _read(self, request: Request) -> tuple[Session, dict[str, object], bool]:
         token = cookie(request, SESSION_COOKIE)

@@ -1,7 +1,7 @@
 """Responses word by word: an agent's thread adds text, the response to the page sends it on, at the study's pace.
 
-A line of JSON for each piece, ``{"text": …}``, and at the end one for the outcome, as a request without streaming gets it.
-The reply is stored whether or not the page is still there.
+A line of JSON for each piece, ``{"text": …}`` (with ``html`` where Markdown is shown), and at the end one for the outcome, as a
+request without streaming gets it. The reply is stored whether or not the page is still there.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from dialometer.model.live import Live
@@ -117,12 +118,27 @@ class LiveReply(Generic[OutcomeT]):
                 await asyncio.sleep(PAUSE_S)
 
 
-def streamed(reply: LiveReply[OutcomeT], failed: dict[str, object]) -> Response:
-    """The response for a page that reads it as it comes. ``failed`` is the outcome of an error in the middle."""
+def streamed(
+    reply: LiveReply[OutcomeT], failed: dict[str, object], render: Callable[[str], str] | None = None
+) -> Response:
+    """The response for a page that reads it as it comes. ``failed`` is the outcome of an error in the middle.
+
+    Where the page shows Markdown, ``render`` makes HTML of every paragraph, list or block of code as soon as it is whole:
+    ``{"html": …, "text": …}`` has those, and the text after them in place of what was there.
+    """
 
     async def lines() -> AsyncIterator[str]:
-        async for text in reply.pieces():
-            yield json.dumps({"text": text}, ensure_ascii=False) + "\n"
+        text, n_drawn = "", 0
+        async for piece in reply.pieces():
+            event = {"text": piece}
+            if render is not None:
+                text += piece
+                end = end_of_blocks(text, n_drawn)
+                if end > n_drawn:
+                    html = await run_in_threadpool(render, text[n_drawn:end])
+                    event = {"html": str(html), "text": text[end:]}
+                    n_drawn = end
+            yield json.dumps(event, ensure_ascii=False) + "\n"
         try:
             outcome = (await reply.task).as_json()
         except Exception as error:
@@ -131,3 +147,17 @@ def streamed(reply: LiveReply[OutcomeT], failed: dict[str, object]) -> Response:
         yield json.dumps(outcome, ensure_ascii=False) + "\n"
 
     return StreamingResponse(lines(), media_type=NDJSON, headers=HEADERS)
+
+
+def end_of_blocks(text: str, start: int) -> int:
+    """Up to where the Markdown after ``start`` consists of whole blocks: the last empty line that is not inside code."""
+    end, fence = start, ""
+    place = start
+    for line in text[start:].splitlines(keepends=True):
+        place += len(line)
+        mark = line.lstrip()[:3]
+        if mark in ("```", "~~~") and fence in ("", mark):
+            fence = "" if fence else mark
+        elif not line.strip() and not fence and line.endswith("\n"):
+            end = place
+    return end

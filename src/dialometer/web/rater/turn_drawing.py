@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -58,10 +58,14 @@ class TurnDrawing:
 
 def reply_html(flow: Flow, session: Session, root: str, reply: str | None) -> str:
     """A live reply as pages show it where the session's condition has Markdown, else nothing."""
-    if not reply or not flow.study.shows_markdown:
-        return ""
-    item = flow.screen(session).item
-    return TurnDrawing(flow.study, root).markdown(reply) if item is not None and item.shown.text == "markdown" else ""
+    render = reply_renderer(flow, session, root) if reply else None
+    return render(reply) if render is not None and reply else ""
+
+
+def reply_renderer(flow: Flow, session: Session, root: str) -> Callable[[str], str] | None:
+    """What makes HTML of live replies where the session's condition has Markdown, else nothing."""
+    item = flow.screen(session).item if flow.study.shows_markdown else None
+    return TurnDrawing(flow.study, root).markdown if item is not None and item.shown.text == "markdown" else None
 
 
 MAX_SET_OUT = 100_000

@@ -133,7 +133,7 @@ async function follow(response) {
         const told = JSON.parse(one);
         if (told.text === undefined) { outcome = told; continue; }
         line ??= begin();
-        growing(() => { line.querySelector(".said").textContent += told.text; });
+        growing(() => grow(line, told));
       }
     }
     if (outcome === null) throw new Error("the response broke off");
@@ -142,6 +142,23 @@ async function follow(response) {
     view.removeAttribute("aria-busy");
     if (outcome?.reply === undefined) line?.remove();
   }
+}
+
+// Plain text, or blocks of Markdown that are whole and, behind them, the text of the one that is being written.
+function grow(line, { text, html }) {
+  let tail = line.querySelector(".tail") ?? line.querySelector(".said");
+  if (html === undefined) { tail.textContent += text; return; }
+  if (!tail.matches(".tail")) {
+    const rich = spoken("", html);
+    tail.replaceWith(rich);
+    tail = document.createElement("p");
+    tail.className = "tail";
+    tail.dir = "auto";
+    rich.append(tail);
+  } else {
+    tail.insertAdjacentHTML("beforebegin", html);
+  }
+  tail.textContent = text;
 }
 
 function begin() {
