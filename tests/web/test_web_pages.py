@@ -258,6 +258,17 @@ def test_markup_in_a_dialogue_is_shown_as_text(make_study, site):
     assert "onerror=alert(1)>" not in browser.page
 
 
+def test_a_rater_sees_one_response_of_an_item_where_the_design_says_so(make_study, site):
+    study = make_study("likert", n_items=1, design={"systems_per_item": 1, "n_practice_items": 0}, quality=[])
+    there = site(study)
+    browser = there.browser().start()
+    browser.walk_to(there, "item")
+    item = study.rated_items[0]
+    assert sum(text in browser.page for text in item.responses.values()) == 1
+    assert "The response to rate" in browser.page
+    assert "Possible next responses" not in browser.page
+
+
 @pytest.mark.parametrize("by", ["page", "program"])
 def test_a_submission_looks_the_session_up_once_and_builds_its_screen_once(by, site, monkeypatch):
     there = site()

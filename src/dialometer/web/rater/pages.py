@@ -146,7 +146,8 @@ class Contents:
         turns = chat if chat is not None else item.context if item.kind == "chat" else None
         named = None if turns is None else [self._named(turn) for turn in turns]
         arranged = arrange(item, controls, label, named)
-        default = "item.title" if arranged.rates_each else "item.title_choose"
+        is_one = len(arranged.alternatives) == 1
+        default = "item.title_candidate" if is_one else "item.title" if arranged.rates_each else "item.title_choose"
         heading = item.title or self.language.text(_ITEM_TITLES.get(item.kind, default))
         common: dict[str, Any] = {
             "item": item,
