@@ -174,7 +174,8 @@ def test_two_collections(trained, tmp_path):
 
 def test_bad_input_is_told_before_training(tmp_path, encoder):
     write_rated(tmp_path / "few.jsonl", 40)
-    assert "too few for 50 neighbours" in dialometer("train", "few.jsonl", cwd=tmp_path, code=1).stderr
+    insisting = ("train", "few.jsonl", "--recipe", "published")
+    assert "too few for 50 neighbours" in dialometer(*insisting, cwd=tmp_path, code=1).stderr
     write_rated(tmp_path / "outside.jsonl", 60, rating=7)
     assert "outside the scale" in dialometer("train", "outside.jsonl", cwd=tmp_path, code=1).stderr
     write_rated(tmp_path / "equal.jsonl", 60, rating=3)
@@ -187,7 +188,7 @@ def test_bad_input_is_told_before_training(tmp_path, encoder):
     (tmp_path / "mute.jsonl").write_text(json.dumps(mute) + "\n")
     assert "agent" in dialometer("train", "mute.jsonl", cwd=tmp_path, code=1).stderr
     assert "--stages cannot be" in dialometer("train", "few.jsonl", "--stages", "3,1", cwd=tmp_path, code=1).stderr
-    assert "--drop" in dialometer("train", "few.jsonl", "--drop", "all", cwd=tmp_path, code=1).stderr
+    assert "--drop" in dialometer(*insisting, "--drop", "all", cwd=tmp_path, code=1).stderr
     assert "no evaluator here" in dialometer("score", "few.jsonl", cwd=tmp_path, code=1).stderr
     assert not (tmp_path / "evaluator").exists()
 
@@ -228,3 +229,10 @@ def test_help_shows_an_example_and_needs_no_torch():
     probe = "import sys\nfrom dialometer.cli import build_app\nbuild_app()\nprint('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "False"
+
+
+def test_few_ratings_get_the_recipe_that_suits_them(tmp_path):
+    write_rated(tmp_path / "few.jsonl", 60)
+    ran = dialometer("train", "few.jsonl", "--aspects", "words,behaviour", "--json", cwd=tmp_path)
+    assert json.loads(ran.stdout)["recipe"] == "best"
+    assert "60 rated dialogues are few for the published stages with 50 neighbours, which need about 200" in ran.stderr

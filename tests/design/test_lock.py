@@ -6,7 +6,7 @@ import pytest
 
 from dialometer.design.load import load_study
 from dialometer.design.lock import LATER, LOCK_FILE, fingerprint, freeze, part_hashes, read_lock, verify
-from dialometer.design.templates import copy_template
+from dialometer.design.templates import copy_template, template_folder
 from dialometer.errors import LockError
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -108,3 +108,18 @@ def test_settings_that_came_later_do_not_change_older_locks(tmp_path):
     for key in ("presentation", "design", "analysis"):
         text = json.dumps(declared[key], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         assert plain[f"study.yaml: {key}"] == hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("template", "part", "digest"),
+    [
+        ("acute", "study.yaml: scales", "08a1033bfa9f8e265f97724ffbc9f159c5a02896d38a95e6f51403f47e60e400"),
+        ("acute", "study.yaml: quality", "37451986831ff1f50595f437279048f3a0239b47dbb461a92cb1071672644e0b"),
+        ("likert", "study.yaml: quality", "b78379080b08f86075e51cddc53bdacd844a1ffeab456e2a8cccefb4ed906b9c"),
+        ("strategies", "study.yaml: scales", "237ea54d66efb8975625668ac2c5069b5133266299193b44f4d2a9c2def2c61e"),
+        ("avatar", "items.jsonl: practice-1", "74fdd530e14d93e8d4618155d2350ee659ec72393fd263756accd4a57158ba47"),
+    ],
+)
+def test_parts_have_the_hashes_that_version_0_1_0_wrote(template, part, digest):
+    """Fields that came since (both bad, points of checklists, tool calls, media) do not change studies without them."""
+    assert part_hashes(load_study(template_folder(template)))[part] == digest

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
@@ -46,6 +47,8 @@ Where a study leaves them out they do not count, so that it is still the study t
 """
 LATER_FIELDS = frozenset({"recording", "tool_calls", "media", "system_prompt", "system_prompts"})
 """The same for the fields of items and their turns."""
+LATER_OPTIONS: Mapping[str, Any] = {"allow_both_bad": False, "point": ""}
+"""The same for options of scales, criteria and quality rules: what they are where a study leaves them out."""
 
 
 def _digest(value: Any) -> str:
@@ -103,10 +106,25 @@ def _declared(study: Study) -> dict[str, Any]:
         for field in LATER["presentation"]:
             if part["set"][field] is None:
                 del part["set"][field]
+    for key in ("scales", "criteria", "quality"):
+        whole[key] = _without_options(whole[key])
     for comparison in whole["analysis"]["comparisons"]:
         if not comparison["expected"]:
             del comparison["expected"]
     return whole
+
+
+def _without_options(content: Any) -> Any:
+    """Scales, criteria or rules without the options of :data:`LATER_OPTIONS` that say nothing."""
+    if isinstance(content, list):
+        return [_without_options(part) for part in content]
+    if not isinstance(content, dict):
+        return content
+    return {
+        key: _without_options(value)
+        for key, value in content.items()
+        if key not in LATER_OPTIONS or value != LATER_OPTIONS[key]
+    }
 
 
 def _levels(declared: dict[str, Any]) -> list[dict[str, Any]]:

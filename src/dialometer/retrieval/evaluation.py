@@ -278,6 +278,8 @@ class Evaluation:
     resampling: Resampling
     rated: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     """For each retriever and cutoff the share of its first k answers that the crowd has rated, on questions it judged."""
+    first: Mapping[str, Ints] = field(default_factory=dict)
+    """For each retriever and question the answer in the first place; -1 where there is none."""
 
     def of(self, retriever: str, judge: str) -> RetrieverScores:
         """One cell."""
@@ -304,6 +306,7 @@ def evaluate(
     compare_on: str = "",
     resampling: Resampling = QUESTIONS,
     rated: Mapping[str, Mapping[int, float]] | None = None,
+    first: Mapping[str, Ints] | None = None,
 ) -> Evaluation:
     """Retrievers by name with their ranks, one for each judge; compared on Success Rate at the first cutoff by default."""
     names = metric_names(cutoffs)
@@ -336,6 +339,7 @@ def evaluate(
         len(set(query_set.dialogues)),
         resampling,
         rated or {},
+        first or {},
     )
 
 

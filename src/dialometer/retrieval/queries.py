@@ -21,6 +21,7 @@ from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
 from dialometer.registry import did_you_mean
 from dialometer.retrieval.knowledge_base import Ints, KnowledgeBase
+from dialometer.retrieval.question_table import is_question_table, read_question_table
 
 if TYPE_CHECKING:
     from dialometer.neural.encoder import TextEncoder
@@ -86,7 +87,11 @@ def read_queries(
     null, the maker has not come to the question yet (:mod:`dialometer.retrieval.labels.labelling`), and it is excluded: asked with
     no right answer, it would count as one that has none.
     ``coreference`` in the same object (true or false) marks a question that needs the turns before it.
+    A table of questions and expected answers is read too (:mod:`dialometer.retrieval.question_table`).
     """
+    if format is None and is_question_table(path):
+        asked, lines = read_question_table(path)
+        return queries_in(asked, kb, unknown_gold=unknown_gold, file=str(path), lines=lines)
     reading = read_dialogues(path, format)
     dialogues = list(reading)
     return queries_in(dialogues, kb, unknown_gold=unknown_gold, file=str(path), lines=_lines(path, reading))

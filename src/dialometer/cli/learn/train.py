@@ -41,6 +41,10 @@ EPILOG = (
 )
 
 
+LEAST_PER_NEIGHBOUR = 4
+"""Rated dialogues for each of the K neighbours below which the published stages are not chosen."""
+
+
 def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
 
@@ -50,8 +54,13 @@ def add_to(app: typer.Typer) -> None:
         pairs: PairsFile = None,
         out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the evaluator.")] = Path("evaluator"),
         recipe: Annotated[
-            str, typer.Option("--recipe", help="published: the paper's stages; best: what predicts ratings best.")
-        ] = "published",
+            str,
+            typer.Option(
+                "--recipe",
+                help="published: the paper's stages; best: what predicts ratings best; auto: published where there are "
+                "enough ratings for it, else best.",
+            ),
+        ] = "auto",
         aspects: Annotated[
             str, typer.Option("--aspects", help="What --recipe best looks at; without meaning it needs no encoder.")
         ] = "words,behaviour,meaning",
@@ -91,9 +100,10 @@ def add_to(app: typer.Typer) -> None:
         Without **--pairs**, held-out dialogues rated 3 points or more apart take the experts' place. They carry the raters'
         own noise and habits, which then count as truth.
         """
-        if recipe != "published":
-            _check_recipe(recipe)
-            rating_set = read(ratings, scale, criterion, database)
+        _check_recipe(recipe)
+        chosen = () if stages == "none" else tuple(int(number) for number in _stage_numbers(stages))
+        rating_set = read(ratings, scale, criterion, database)
+        if recipe == "best" or (recipe == "auto" and _is_too_little(len(rating_set.rated), chosen, k)):
             _train_gaussian(rating_set, pairs, out, seed, device, read_aspects(aspects), as_json=as_json)
             return
         from dialometer.cli.console import working
@@ -103,7 +113,6 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.cmade.training import CmadeTrainingOptions
         from dialometer.neural.processes import join
 
-        chosen = () if stages == "none" else tuple(int(number) for number in _stage_numbers(stages))
         training = checked_options(
             CmadeTrainingOptions, learning_rate=learning_rate, group_size=group_size, precision=precision, seed=seed
         )
@@ -120,7 +129,6 @@ def add_to(app: typer.Typer) -> None:
         options: FitOptions = checked_options(
             FitOptions, encoder=encoder, window=window, pooling=pooling, stages=staged, n_models=models
         )
-        rating_set = read(ratings, scale, criterion, database)
         check_neighbours(len(rating_set.rated), staged)
         data = prepare(rating_set.rated, read_experts(pairs, rating_set.rated), seed=seed)
         with working(device, None) as work:
@@ -133,8 +141,27 @@ def _check_recipe(recipe: str) -> None:
     from dialometer.errors import UnknownName
     from dialometer.registry import did_you_mean
 
-    if recipe != "best":
-        raise UnknownName(f"there is no recipe '{recipe}'", remedy=did_you_mean(recipe, ["published", "best"]))
+    known = ["auto", "published", "best"]
+    if recipe not in known:
+        raise UnknownName(f"there is no recipe '{recipe}'", remedy=did_you_mean(recipe, known))
+
+
+def _is_too_little(n_rated: int, stages: Sequence[int], k: int) -> bool:
+    """Whether the best recipe is trained because the published stages need more ratings; then this is said.
+
+    With fewer than a few times K dialogues, the K nearest are most of all there are, and smoothing makes them all alike.
+    """
+    needed = LEAST_PER_NEIGHBOUR * k
+    if not {2, 3} & set(stages) or n_rated >= needed:
+        return False
+    from dialometer.cli.console import errors
+
+    errors.print(
+        f"{n_rated:,} rated dialogues are few for the published stages with {k} neighbours, which need about {needed:,}. "
+        "The recipe 'best' is trained instead; --recipe published insists.",
+        soft_wrap=True,
+    )
+    return True
 
 
 def _train_gaussian(

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dialometer.model.estimate import Estimate
     from dialometer.retrieval.evaluation import Evaluation
+    from dialometer.retrieval.failed_questions import FailedQuestion
     from dialometer.retrieval.queries import Query
     from dialometer.retrieval.questions.question_groups import GroupScores
     from dialometer.retrieval.retriever import ExplainedAnswer
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 
 FEW_DIALOGUES = 20
+N_FAILED_SHOWN = 5
+N_CHARACTERS = 120
 
 
 def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str], by_group: Sequence[GroupScores] = ()) -> None:
@@ -51,6 +56,37 @@ def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str], by_group:
     for name, text in DEFINITIONS.items():
         results.print(f"  {name:<5} {text}", soft_wrap=True)
     results.print(f"\n[bold]Where measures mislead.[/] {MISLEADING}", soft_wrap=True)
+
+
+def show_failed(failed: Mapping[str, Sequence[FailedQuestion]], labels: Mapping[str, str], file: Path | None) -> None:
+    """The first questions that the best retriever got wrong; the file has them all."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dialometer.cli.console import results
+
+    best = min(failed, key=lambda name: len(failed[name]), default="")
+    questions = failed.get(best, ())
+    if not questions:
+        return
+    shown = questions[:N_FAILED_SHOWN]
+    many = f"{len(questions):,} question{'' if len(questions) == 1 else 's'}"
+    first = f" (the first {len(shown)})" if len(questions) > len(shown) else ""
+    results.print(f"\n[bold]Failed at rank 1[/] with {escape(labels.get(best, best))}: {many}{first}")
+    table = Table(box=None, pad_edge=False)
+    for title in ("question", "expected", "answered"):
+        table.add_column(title, overflow="fold", ratio=1)
+    for question in shown:
+        table.add_row(*(escape(_cut(text)) for text in (question.question, question.expected, question.answered)))
+    results.print(table)
+    if file is None:
+        results.print("--failed FILE writes them all, for every retriever.")
+    else:
+        results.print(f"All of them, for every retriever: [bold]{escape(str(file))}[/]")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= N_CHARACTERS else f"{text[: N_CHARACTERS - 1]}…"
 
 
 def _rated(evaluation: Evaluation, labels: Mapping[str, str]) -> None:

@@ -53,6 +53,10 @@ def add_to(app: typer.Typer) -> None:
             str, typer.Option("--resample", help="What intervals draw again: questions or dialogues.")
         ] = "questions",
         resamples: Annotated[int, typer.Option("--resamples", min=100, help="Bootstrap resamples.")] = 2000,
+        failed: Annotated[
+            Path | None,
+            typer.Option("--failed", help="Write the questions that failed at rank 1, with what was answered, as CSV."),
+        ] = None,
         seed: Seed = 0,
         device: Device = "auto",
         cache: Cache = None,
@@ -64,16 +68,18 @@ def add_to(app: typer.Typer) -> None:
         """Recall, MRR, MAP and Success Rate of retrievers against the maker's labels, the crowd's, and both.
 
         Answerable and all questions are reported apart, with bootstrap intervals and paired permutation tests, and the
-        definitions are printed. With --crowd the crowd's mean rating takes part as a retriever of its own.
+        definitions are printed. With --crowd the crowd's mean rating takes part as a retriever of its own. In place of
+        dialogues, a table of questions and expected answers will do (columns question, expected_answer).
         """
         from dialometer.cli.console import working
         from dialometer.cli.retrieval._shared import read_both, read_learn_from
         from dialometer.cli.retrieval._study import crowd_of
-        from dialometer.cli.retrieval._tables import show_evaluation
+        from dialometer.cli.retrieval._tables import show_evaluation, show_failed
         from dialometer.errors import DialometerError
         from dialometer.retrieval.evaluate_retrievers import evaluate_retrievers
         from dialometer.retrieval.evaluation import Resampling
         from dialometer.retrieval.evaluation import as_json as plain
+        from dialometer.retrieval.failed_questions import failed_questions, write_failed
         from dialometer.retrieval.questions.question_groups import coreference_groups, group_scores
         from dialometer.retrieval.retrievers.crowd import Crowd
         from dialometer.retrieval.selection import CROWD, retriever_label, select_retrievers
@@ -107,8 +113,13 @@ def add_to(app: typer.Typer) -> None:
         if judged is not None:
             labels[CROWD] = Crowd.label
         by_group = group_scores(evaluation, query_set, groups) if groups else []
+        wrong = failed_questions(evaluation, query_set, kb)
+        if failed is not None:
+            write_failed(failed, wrong)
         if as_json:
             content = {**plain(evaluation, by_group), "labels": labels}
+            content["failed"] = {name: [question.id for question in questions] for name, questions in wrong.items()}
             typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         else:
             show_evaluation(evaluation, labels, by_group)
+            show_failed(wrong, labels, failed)
