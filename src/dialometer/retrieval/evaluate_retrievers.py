@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError
 from dialometer.neural.work import QUIET, Work
@@ -29,7 +31,6 @@ from dialometer.retrieval.queries import QuerySet
 from dialometer.retrieval.retriever import FittedRetriever, Retriever
 from dialometer.retrieval.retrievers.crowd import Crowd, FittedCrowd
 from dialometer.retrieval.selection import CROWD, Selected, fit_or_load
-from dialometer.stats.observations import Floats
 from dialometer.stats.retrieval.metrics import RelevantRanks, ranks_from_lists, ranks_from_scores
 
 MAX_SCORES = 60_000_000
@@ -116,7 +117,7 @@ def _asked(fitted: FittedRetriever, query_set: QuerySet, labels: Sequence[Marks]
     return [ranks_from_lists(lists, relevant) for relevant in labels], lists[:, 0]
 
 
-def _first(scores: Floats) -> Ints:
+def _first(scores: NDArray[np.floating[Any]]) -> Ints:
     """The answer that comes first for each question; -1 where nothing was retrieved."""
     filled = np.where(np.isnan(scores), -np.inf, scores)
     first = filled.argmax(axis=1)
