@@ -5,7 +5,9 @@ import json
 import polars as pl
 import pytest
 
+import dialometer as dm
 from dialometer.design.load import load_study
+from dialometer.errors import UnknownName
 from dialometer.exchange.importing import import_files
 from dialometer.storage.store import Store
 
@@ -67,6 +69,13 @@ def test_battles_keep_both_conversations_and_every_column(bring, tmp_path, name)
     assert done.files[0].n_raters == 2
     assert done.files[0].unread == ()
     assert judgments[0].answered_at_ms == 1_682_351_591_500
+    table = dm.read_judgments(
+        tmp_path / "study", database=f"sqlite:///{tmp_path / 'in.db'}", about=["language", "turn"]
+    )
+    assert table["language"].to_list() == ["English"] * 4
+    assert table["turn"].to_list() == [1] * 4
+    with pytest.raises(UnknownName, match="no item has 'langage'"):
+        dm.read_judgments(tmp_path / "study", database=f"sqlite:///{tmp_path / 'in.db'}", about=["langage"])
 
 
 def test_the_turn_of_a_benchmark_is_part_of_the_item(bring, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from dialometer.analysis.planning.power_report import power_report
 from dialometer.analysis.planning.simulated_study import Assumptions
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
-from dialometer.errors import DialometerError
+from dialometer.errors import DialometerError, UnknownName
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.simulated import EngineAccess
 from dialometer.model.file_names import DATABASE_FILE
@@ -21,6 +22,7 @@ from dialometer.model.report import Report
 from dialometer.model.study import Study
 from dialometer.neural.engines import LOCAL, InProcesses
 from dialometer.public.frames import DataTable
+from dialometer.registry import did_you_mean
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth, keep_truth
@@ -50,15 +52,32 @@ def simulate_raters(folder: str | Path, n_raters: int = 30, *, seed: int = 1, da
     return read_judgments(folder, database=database)
 
 
-def read_judgments(folder: str | Path, *, database: str = "", sources: Sequence[str] = ()) -> DataTable:
+def read_judgments(
+    folder: str | Path, *, database: str = "", sources: Sequence[str] = (), about: Sequence[str] = ()
+) -> DataTable:
     """The judgments of a study that count in its analysis, one row each: rater, item, system, criterion, value, choice …
 
     Practice, excluded raters and withdrawn sessions are left out. Without ``sources`` (``person``, ``imported``,
-    ``simulated``, ``model``) it is people's judgments, or simulated ones where there are no others.
+    ``simulated``, ``model``) it is people's judgments, or simulated ones where there are no others. ``about`` names keys of the
+    items' metadata, such as ``language`` of imported battles, that become columns, so that judgments can be split by them.
     """
     study = load_study(Path(folder))
     with open_collected(Path(folder), database) as store:
-        return DataTable(load_data(study, store, sources=tuple(sources)).judgments)
+        judgments = load_data(study, store, sources=tuple(sources)).judgments
+    for name in about:
+        judgments = judgments.with_columns(_about_items(study, judgments["item"], name))
+    return DataTable(judgments)
+
+
+def _about_items(study: Study, items: pl.Series, name: str) -> pl.Series:
+    """What the items' metadata say under one key, for each judgment; lists and objects as JSON."""
+    known = {item.id: item.metadata[name] for item in study.items if name in item.metadata}
+    if not known:
+        keys = sorted({key for item in study.items for key in item.metadata})
+        raise UnknownName(f"no item has '{name}' in its metadata", remedy=did_you_mean(name, keys))
+    values = [known.get(item) for item in items.to_list()]
+    written = [json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value for value in values]
+    return pl.Series(name, written, strict=False)
 
 
 def power(

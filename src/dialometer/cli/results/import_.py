@@ -34,8 +34,8 @@ FormatName = Annotated[
     str,
     typer.Option(
         "--format",
-        help="dialometer, long, choices, candidates, batch, rankme, votes, preferences, potato or label_studio; recognised "
-        "if left out.",
+        help="dialometer, long, choices, candidates, batch, rankme, votes, preferences, acute, potato or label_studio; "
+        "recognised if left out.",
     ),
 ]
 Map = Annotated[

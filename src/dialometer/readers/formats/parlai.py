@@ -53,7 +53,7 @@ class ParlaiReader(Reader):
         for n, record in enumerate(objects(records, problems), start=1):
             name = f"{source.stem}-{n}"
             if "dialogue_dicts" in record.value:
-                yield from _pairing(record, name, problems)
+                yield from pairing_drafts(record, name, problems)
             else:
                 yield _conversation(record.value, name, _Faults(record, problems))
 
@@ -125,7 +125,7 @@ def _context_text(act: object) -> object:
     return "\n".join(map(str, text)) if isinstance(text, list) else text
 
 
-def _pairing(record: JsonRecord, name: str, problems: Problems) -> Iterator[DialogueDraft]:
+def pairing_drafts(record: JsonRecord, name: str, problems: Problems) -> Iterator[DialogueDraft]:
     """One draft per side: the evaluated speaker is the agent, the one who talks to it the user.
 
     The same conversation may stand in many pairings, so that a side is named by its pairing; its own id is kept beside.
