@@ -15,6 +15,8 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError
 from dialometer.exchange.tool_form import tool_form
+from dialometer.model.dialogue import Media, ToolCall, Turn
+from dialometer.model.tool_steps import in_words
 from dialometer.storage.store import Store
 
 MAPPED = ("acute", "avatar", "best-worst", "likert", "strategies", "anchoring")
@@ -293,3 +295,12 @@ def test_answers_to_another_form_are_refused_with_the_item(make):
     assert "broken JSON" in dialometer("import", folder, target.parent, "--format", "potato", fails=True)
     (target / "user_state.json").write_text("[1]")
     assert "no file of Potato's" in dialometer("import", folder, target.parent, "--format", "potato", fails=True)
+
+
+def test_forms_name_tool_calls_and_media_in_words():
+    call, file = ToolCall("search", '{"query": "ferns"}', "y" * 9_000), Media("image", "media/fern.png", "A fern")
+    text = in_words(Turn("Agent", "Dry air.", "agent", (call,), (file,)))
+    assert text.startswith('[used the tool search with {"query": "ferns"}; result: yyy')
+    assert text.endswith("]\nDry air.\n[image: A fern]")
+    assert len(text) < 5_000
+    assert in_words(Turn("Agent", "Dry air.")) == "Dry air."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from dialometer.errors import DialometerError
 from dialometer.exchange.import_format import Intake
 from dialometer.exchange.records import UNKNOWN_MS, Condition, JudgmentRecord
 from dialometer.model.dialogue import Turn
-from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem, turns_of
 from dialometer.model.scale import Scale
 from dialometer.model.study import Study
 from dialometer.storage.table import FACTOR_PREFIX
@@ -124,6 +124,8 @@ def tool_form(study: Study) -> ToolForm:
     items = tuple(
         _item(item, study.neutral_ids[item.id], spec.seed, number) for number, item in enumerate(study.rated_items)
     )
+    if spec.presentation.tools == "hidden":
+        items = tuple(_without_tools(item) for item in items)
     sizes = {len(item.options) for item in items}
     if len(sizes) > 1:
         raise DialometerError(
@@ -155,6 +157,8 @@ def tool_form(study: Study) -> ToolForm:
         ("questionnaires", [*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire]),
         ("quality rules", spec.quality),
         ("practice items", study.practice_items),
+        ("media files: the form has their alternative texts", [t for i in study.items for t in turns_of(i) if t.media]),
+        ("system prompts", spec.presentation.system_prompt == "shown"),
     ):
         if there:
             left_out.append(label)
@@ -162,10 +166,11 @@ def tool_form(study: Study) -> ToolForm:
 
 
 def _item(item: Item, neutral: str, seed: int, number: int) -> FormItem:
+    """An item as the form shows it."""
     texts: dict[str, tuple[Turn, ...]]
     match item:
         case ResponsesItem():
-            texts = {system: (Turn("Agent", text, "agent"),) for system, text in item.responses.items()}
+            texts = {system: (replace(item.response_turn(system, "Agent"), role="agent"),) for system in item.responses}
             context = item.context
         case PairItem():
             texts = {side.system: side.turns for side in (item.a, item.b)}
@@ -179,6 +184,13 @@ def _item(item: Item, neutral: str, seed: int, number: int) -> FormItem:
     names = list(texts)
     order = [names[i] for i in np.random.default_rng([seed, 6, number]).permutation(len(names))]
     return FormItem(neutral, item.id, tuple(order), context, tuple(texts[name] for name in order))
+
+
+def _without_tools(item: FormItem) -> FormItem:
+    context, *options = (
+        tuple(replace(turn, tool_calls=()) for turn in turns) for turns in (item.context, *item.options)
+    )
+    return replace(item, context=context, options=tuple(options))
 
 
 def read_key(path: Path) -> dict[str, Any] | None:

@@ -8,10 +8,10 @@ from typing import Any
 from dialometer.design.pairs import Segment
 from dialometer.flow.engine import Flow
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Field, ItemView, Option, Screen, step_seconds
-from dialometer.flow.tool_steps import cut
 from dialometer.model.dialogue import ToolCall, Turn
 from dialometer.model.recording import address_of_file
 from dialometer.model.session import Session
+from dialometer.model.tool_steps import cut
 from dialometer.scales.choice import Choice
 
 _CHOICES = {"consent": (CONSENT_FIELD, ["agree", "decline"]), "more": (MORE_FIELD, ["yes", "no"])}

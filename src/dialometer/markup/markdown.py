@@ -121,6 +121,11 @@ def render_markdown(
     return _IMAGE.sub(lambda match: f'src="{escape(address(unescape(match[1])), quote=True)}" loading="lazy"', html)
 
 
+def prepare() -> None:
+    """Load what the first text would wait for: tables of signs for formulas, rules for code."""
+    _rendered("`a` $\\sum x$\n\n```python\nx\n```", frozenset())
+
+
 def _arrange(tokens: Sequence[Token]) -> None:
     """Headings below those of the page and without gaps, the direction of each block, and where links lead."""
     levels = sorted({token.tag for token in tokens if token.type == "heading_open"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -93,6 +94,7 @@ def _write(out: Path, rows: Sequence[RatedDialogue], n_experts: int, seed: int, 
     import yaml
 
     from dialometer.cli.retrieval._shared import study_name
+    from dialometer.readers.turn_parts import turn_as_json
 
     out.mkdir(parents=True, exist_ok=True)
     head = "# Dialogues rated highly by their users, for experts to rate again; written by `dialometer learn rerate`.\n"
@@ -103,7 +105,7 @@ def _write(out: Path, rows: Sequence[RatedDialogue], n_experts: int, seed: int, 
             "id": f"dialogue-{number:03d}",
             "system": "system",
             "turns": [
-                {"speaker": "User" if turn.role == "user" else "System", "text": turn.text}
+                {**turn_as_json(replace(turn, media=())), "speaker": "User" if turn.role == "user" else "System"}
                 for turn in row.dialogue.turns
             ],
             "metadata": {"dialogue": row.id, "user_rating": row.rating},

@@ -18,6 +18,7 @@ from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake
 from dialometer.exchange.records import UNKNOWN_MS, Record, read_time_ms
 from dialometer.exchange.tool_form import KEY_FILE, PLACES, FormAnswers, FormField, FormItem, ToolForm, read_key
 from dialometer.model.dialogue import Turn, clean_text
+from dialometer.model.tool_steps import in_words
 from dialometer.model.values import to_number
 from dialometer.readers.json_records import is_too_deep
 from dialometer.readers.reader import Head
@@ -279,4 +280,4 @@ def _data(item: FormItem) -> dict[str, Any]:
 
 
 def _turns(turns: tuple[Turn, ...]) -> list[dict[str, str]]:
-    return [{"author": turn.speaker, "text": turn.text} for turn in turns]
+    return [{"author": turn.speaker, "text": in_words(turn)} for turn in turns]

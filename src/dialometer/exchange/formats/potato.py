@@ -18,6 +18,7 @@ from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake, unr
 from dialometer.exchange.records import Record
 from dialometer.exchange.tool_form import PLACES, FormAnswers, FormField, FormItem, ToolForm, read_key
 from dialometer.model.dialogue import Turn, clean_text
+from dialometer.model.tool_steps import in_words
 from dialometer.model.values import CANNOT_TELL, TIE
 from dialometer.readers.json_records import json_records, line_records
 from dialometer.readers.source import SourceFile
@@ -207,4 +208,4 @@ def _instance(item: FormItem) -> dict[str, Any]:
 
 
 def _text(turns: tuple[Turn, ...]) -> str:
-    return "\n".join(f"{turn.speaker}: {turn.text}" for turn in turns)
+    return "\n".join(f"{turn.speaker}: {in_words(turn)}" for turn in turns)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dialometer.errors import NotEnoughData
 from dialometer.learned.data.rated import RatedDialogue, shown_item
+from dialometer.readers.turn_parts import turn_as_json
 
 SIDES = ("first", "second")
 QUESTION = (
@@ -155,7 +156,7 @@ def pair_items(sampled: SampledPairs) -> list[dict[str, Any]]:
             key: {
                 "system": side,
                 "turns": [
-                    {"speaker": "User" if turn.role == "user" else "System", "text": turn.text}
+                    {**turn_as_json(replace(turn, media=())), "speaker": "User" if turn.role == "user" else "System"}
                     for turn in row.dialogue.turns
                 ],
             }

@@ -23,6 +23,7 @@ from dialometer.flow.engine import Flow
 from dialometer.flow.language import Language
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, ItemView, Screen, fill, number_words
 from dialometer.flow.steps import comprehension_rule
+from dialometer.markup.markdown import prepare
 from dialometer.model.dialogue import Turn
 from dialometer.model.session import Session
 from dialometer.model.study import Study
@@ -302,6 +303,8 @@ class Pages:
         self.study = study
         self.language = Language(study.spec.language, study.spec.wording)
         self._contents = Contents(study, self.language)
+        if study.shows_markdown:
+            prepare()
         self._env = Environment(
             loader=ChoiceLoader([PackageLoader("dialometer.web"), FunctionLoader(_scale_template)]),
             autoescape=True,

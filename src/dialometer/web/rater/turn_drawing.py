@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dialometer.flow.engine import Flow
-from dialometer.flow.tool_steps import Cut, cut
 from dialometer.markup.markdown import render_markdown
 from dialometer.model.dialogue import Media, ToolCall
 from dialometer.model.session import Session
 from dialometer.model.study import Study
+from dialometer.model.tool_steps import Cut, cut
 from dialometer.readers.study_media import markdown_images
 from dialometer.web.server.media import file_source
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ToolStep:
     """One call of a tool as a page shows it."""
 
     name: str
@@ -44,10 +44,12 @@ class TurnDrawing:
         return file_source(path, self.root)
 
     @staticmethod
-    def steps(calls: Sequence[ToolCall]) -> list[Step]:
+    def steps(calls: Sequence[ToolCall]) -> list[ToolStep]:
         """Calls with their arguments set out over lines where they are JSON."""
         return [
-            Step(call.name, cut(_set_out(call.arguments)), None if call.result is None else cut(_set_out(call.result)))
+            ToolStep(
+                call.name, cut(_set_out(call.arguments)), None if call.result is None else cut(_set_out(call.result))
+            )
             for call in calls
         ]
 

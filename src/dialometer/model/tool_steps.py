@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dialometer.model.dialogue import Turn
+
 MAX_SHOWN = 4_000
 """Characters of arguments or of a result on a screen; the items keep all of it."""
 
@@ -24,3 +26,14 @@ class Cut:
 def cut(text: str) -> Cut:
     """A text as it is shown."""
     return Cut(text[:MAX_SHOWN], len(text))
+
+
+def in_words(turn: Turn) -> str:
+    """A turn where only text can be shown: its tool calls before and its media after what was said, in brackets."""
+    steps = []
+    for call in turn.tool_calls:
+        given = f" with {cut(call.arguments).text}" if call.arguments else ""
+        result = f"; result: {cut(call.result).text}" if call.result is not None else ""
+        steps.append(f"[used the tool {call.name}{given}{result}]")
+    files = [f"[{entry.kind}: {entry.alt or entry.path}]" for entry in turn.media]
+    return "\n".join(part for part in (*steps, turn.text, *files) if part)
