@@ -9,6 +9,7 @@ import atexit
 import itertools
 import json
 import re
+import time
 import unicodedata
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,8 @@ MAX_ANSWER_BYTES = 1_000_000
 MAX_STREAM_BYTES = 20_000_000
 """A stream wraps every word in some hundred bytes."""
 MAX_REPLY_LENGTH = 20_000
+FEW_STREAMS, READ_PAUSE_S, MAX_READ_PAUSE_S = 10, 0.0015, 0.25
+"""Beyond a few streams at once, each is read after a pause that grows with their number."""
 MAX_KEYS, MAX_KEY_DEPTH = 20, 4
 JSON_TYPES = {bool: "true or false", int: "a number", float: "a number", dict: "an object", list: "a list"}
 EMPTY = "the agent's response is empty"
@@ -124,7 +127,7 @@ class Caller(Agent):
         raise tries.error(shown_address(url))
 
     def lines(self, url: str, body: Mapping[str, Any], times: dict[str, Any]) -> Iterator[str]:
-        """The lines of an answer as they come; ``times`` is filled at the first and at the end.
+        """The lines of an answer as they come; ``times`` is kept up to date with them.
 
         A failure before the first line is tried again. Later ones are not, since what came is shown by then.
         """
@@ -137,9 +140,11 @@ class Caller(Agent):
                     if response.status_code != 200:
                         tries.refused(response, secrets)
                         continue
-                    for line in split_lines(_within(response, tries, MAX_STREAM_BYTES, url)):
+                    times.update(self._times(tries, tries.spent_s))
+                    parts = _together(_within(response, tries, MAX_STREAM_BYTES, url))
+                    for line in split_lines(parts):
                         n_lines += 1
-                        times.update(self._times(tries, tries.spent_s))
+                        times["latency_s"] = tries.spent_s
                         yield line
             except httpx.TimeoutException:
                 if n_lines:
@@ -248,6 +253,8 @@ def as_reply(text: object, details: Mapping[str, Any]) -> Reply:
 
 def printable(text: str) -> str:
     """A text without characters that cannot be shown."""
+    if text.isprintable():
+        return text
     return "".join(c for c in text if c in "\n\t\r" or unicodedata.category(c) not in ("Cc", "Cs"))
 
 
@@ -278,6 +285,28 @@ def split_lines(parts: Iterable[bytes]) -> Iterator[str]:
             yield line.decode("utf-8", "replace").rstrip("\r")
     if rest:
         yield rest.decode("utf-8", "replace").rstrip("\r")
+
+
+_streams = itertools.count()
+_open_streams: set[int] = set()
+
+
+def _together(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Parts of a stream, read less often the more streams are open: words that came meanwhile are one part then.
+
+    With few streams every word is passed on at once. With two hundred, each is looked at four times a second, which keeps
+    the cost of a word far below that of a request.
+    """
+    number = next(_streams)
+    _open_streams.add(number)
+    try:
+        for part in parts:
+            yield part
+            pause_s = min(MAX_READ_PAUSE_S, READ_PAUSE_S * (len(_open_streams) - FEW_STREAMS))
+            if pause_s > 0:
+                time.sleep(pause_s)
+    finally:
+        _open_streams.discard(number)
 
 
 def _within(response: httpx.Response, tries: Tries, max_bytes: int, url: str) -> Iterator[bytes]:

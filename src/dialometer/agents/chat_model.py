@@ -188,7 +188,7 @@ class _Heard:
         tail = len(self.text) - 80
         self.text += text
         check_length(self.text)
-        has_other = "\n" in self.text and self._speaker_labels != "keep" and labels_in(self.text, max(0, tail))
+        has_other = self._speaker_labels != "keep" and "\n" in self.text and labels_in(self.text, max(0, tail))
         self.is_over = piece.is_end or bool(has_other)
         return text
 
