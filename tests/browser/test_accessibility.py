@@ -63,6 +63,7 @@ CASES: dict[str, tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], Non
     "candidate": ("avatar", shorten),
     "best-worst in German": ("best-worst", in_german),
     "chat": ("chat", shorten),
+    "arena": ("arena", shorten),
     "turns": ("turns", lambda spec, items: None),
     "all scales in Arabic": ("replies", in_arabic),
     "pair in Arabic": ("arabic", lambda spec, items: None),
@@ -74,7 +75,7 @@ ALIKE = {"start", "consent", "instructions", "end"}
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.slow if " in " in case else ()) for case in CASES]
+    "case", [pytest.param(case, marks=pytest.mark.slow if " in " in case or case == "arena" else ()) for case in CASES]
 )
 def test_axe_finds_nothing_on_any_screen(
     case: str, tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]

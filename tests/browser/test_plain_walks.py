@@ -15,7 +15,19 @@ from dialometer.storage.store import Store
 from dialometer.web.study_app import create_app
 
 RIGHT = {"who_is_judged": "Speaker 2 in each conversation", "reading_check": "2", "look": "No"}
-NAMES = ["anchoring", "strategies", "acute", "best-worst", "avatar", "chat", "likert", "replies", "turns", "arabic"]
+NAMES = [
+    "anchoring",
+    "strategies",
+    "acute",
+    "best-worst",
+    "avatar",
+    "chat",
+    "arena",
+    "likert",
+    "replies",
+    "turns",
+    "arabic",
+]
 
 
 def fill(form: Form) -> None:

@@ -145,6 +145,8 @@ class Rater:
 
     def answer(self) -> None:
         """Fills in everything that is asked, by mouse or finger."""
+        if self.page.query_selector("#arena"):
+            self.talk_to_both()
         if self.page.query_selector("#chat"):
             self.talk()
         for name, values in self.groups().items():
@@ -214,6 +216,17 @@ class Rater:
             self.say(f"I liked the film Alien a lot, number {i}")
             self.page.locator("#log .turn").nth(n_before + 1).wait_for()
             self.page.locator("#typing").wait_for(state="hidden")
+
+    def talk_to_both(self) -> None:
+        """Talks in an arena as long as it asks for it; on a phone it looks at the other side too."""
+        for i in range(int(self.page.get_attribute("#arena", "data-min") or 1)):
+            n_before = self.page.locator("[data-side='1'] .turn").count()
+            self.say(f"My rice is mushy, number {i}")
+            for side in ("1", "2"):
+                self.page.locator(f"[data-side='{side}'] .turn.start").nth((n_before + 1) // 2).wait_for(
+                    state="attached"
+                )
+                self.page.locator(f"[data-side='{side}'] .typing").wait_for(state="hidden")
 
     def say(self, text: str) -> None:
         """One message."""

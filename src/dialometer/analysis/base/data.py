@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dialometer.analysis.base.battles import BATTLE_COLUMNS, battles_table
 from dialometer.errors import DialometerError
 from dialometer.exchange.export_folder import read_manifest
 from dialometer.exchange.formula_cells import is_escaped, restored_frame
@@ -79,6 +80,8 @@ class StudyData:
     """One row per live conversation: how long it was."""
     by_models: pl.DataFrame = field(default_factory=lambda: long_table(()))
     """Judgments of models (a learned evaluator, an LLM judge) beside people's; they count in nothing but their agreement."""
+    battles: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=BATTLE_COLUMNS))
+    """One row per system that a rater talked to in an arena: how it was written, and what the vote weighs."""
     shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What several analyses of these data need and is computed once; other data begin with nothing."""
 
@@ -133,6 +136,7 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
         for turn in store.conversations.turns(session.id)
     )
     chats = chats_table(turns) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
+    battles = _battles(study, store, held, raters)
     del (
         held,
         numbers,
@@ -142,7 +146,20 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
         turns,
     )  # thousands of sessions with all their items: the table takes their place
     table = long_table(store.records.judgment_batches(), study)
-    return select_data(study, table, sessions, answers, findings, chats, sources)
+    return replace(select_data(study, table, sessions, answers, findings, chats, sources), battles=battles)
+
+
+def _battles(study: Study, store: Store, held: list[Session], raters: Mapping[str, str]) -> pl.DataFrame:
+    """What was said in arenas, and how likely each pair of systems was drawn."""
+    if study.spec.items.kind != "arena":
+        return pl.DataFrame(schema=BATTLE_COLUMNS)
+    said = (
+        (raters[session.id], (turn.item_id, turn.role, turn.text, turn.meta))
+        for session in held
+        for turn in store.conversations.turns(session.id)
+    )
+    draws = {(raters[s.id], item): pair.probability for s in held for item, pair in s.draw.pairs.items()}
+    return battles_table(study, said, draws)
 
 
 def select_data(
@@ -324,7 +341,14 @@ def _load_exported(study: Study, folder: Path, sources: tuple[str, ...]) -> Stud
         spoken = spoken.with_columns(pl.col("said_at").dt.epoch("ms").fill_null(0))
         turns = spoken.select("session", "item", "role", "text", "said_at").rows()
         chats = chats_table((raters[session], (item, role, text, at_ms)) for session, item, role, text, at_ms in turns)
-    return select_data(study, _judgments(folder / "judgments.csv"), sessions, answers, findings, chats, sources)
+    data = select_data(study, _judgments(folder / "judgments.csv"), sessions, answers, findings, chats, sources)
+    if study.spec.items.kind != "arena" or not (folder / "drawn_pairs.csv").exists():
+        return data
+    said = _read(folder / "chat_turns.csv").select("session", "item", "role", "text", "details").rows()
+    drawn = _read(folder / "drawn_pairs.csv").select("session", "item", "probability").rows()
+    draws = {(raters[session], item): float(probability) for session, item, probability in drawn}
+    spoken_turns = ((raters[s], (item, role, text, json.loads(details))) for s, item, role, text, details in said)
+    return replace(data, battles=battles_table(study, spoken_turns, draws))
 
 
 def _judgments(path: Path) -> pl.DataFrame:

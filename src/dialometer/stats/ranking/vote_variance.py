@@ -154,7 +154,10 @@ class _Pieces:
             for j, (_, one) in enumerate(sign):
                 information[:, j, -1] = information[:, -1, j] = -one * tied * lead
             information[:, -1, -1] = tied * (1 - tied)
-        return cls(n + model.n_extra, np.column_stack(place), np.column_stack(score), information)
+        scores = np.column_stack(score)
+        if votes.weight is not None:
+            scores, information = scores * votes.weight[:, None], information * votes.weight[:, None, None]
+        return cls(n + model.n_extra, np.column_stack(place), scores, information)
 
     def scores(self, cluster: Ints) -> csr_array:
         """Sums over clusters; clusters by parameters."""

@@ -46,6 +46,8 @@ class Votes:
     items: tuple[str, ...] = ()
     item: Codes | None = None
     n_self: int = 0
+    weight: Floats | None = None
+    """How much each vote counts, where pairs were drawn with unequal probabilities; all count 1 if left out."""
 
     @property
     def n(self) -> int:
@@ -206,13 +208,16 @@ class WinMatrix:
         )
 
 
-def win_matrix(votes: Votes) -> WinMatrix:
-    """The votes, counted."""
+def win_matrix(votes: Votes, *, is_weighted: bool = False) -> WinMatrix:
+    """The votes, counted; with ``is_weighted`` each by its weight."""
     n = len(votes.systems)
     cell = votes.first * n + votes.second
+    weight = votes.weight if is_weighted else None
 
     def count(outcome: int) -> Floats:
-        return np.bincount(cell[votes.outcome == outcome], minlength=n * n).reshape(n, n).astype(np.float64)
+        chosen = votes.outcome == outcome
+        own = None if weight is None else weight[chosen]
+        return np.bincount(cell[chosen], weights=own, minlength=n * n).reshape(n, n).astype(np.float64)
 
     return WinMatrix(
         systems=votes.systems,

@@ -5,6 +5,7 @@ const sides = new Map([...arena.querySelectorAll("[data-side]")].map((side) => [
 const forms = [...arena.querySelectorAll("form[data-say]")];
 const count = document.getElementById("chat-count");
 const end = document.getElementById("end-chat");
+const scenario = document.querySelector(".scenario");
 const tabs = arena.querySelector(".arena-tabs");
 const plural = new Intl.PluralRules(document.documentElement.lang);
 const words = (texts, n) => (texts[plural.select(n)] ?? texts.other).replace("{n}", n);
@@ -18,8 +19,10 @@ document.getElementById("say-hint").hidden = false;
 // parts of a side
 
 const part = (place, selector) => sides.get(place).querySelector(selector);
-const view = (place) => part(place, ".log");
-function scrollDown(place) { view(place).scrollTop = view(place).scrollHeight; }
+
+// The newest message goes to the top of the page, so that both responses below it can be read from their beginning.
+const slides = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+function showMessage(line) { line.scrollIntoView({ block: "start", behavior: slides ? "smooth" : "auto" }); }
 
 function bubble(place, side, name, text) {
   const line = document.createElement("li");
@@ -34,7 +37,6 @@ function bubble(place, side, name, text) {
   words.textContent = text;
   line.append(speaker, words);
   part(place, "ol").append(line);
-  scrollDown(place);
   return line;
 }
 
@@ -44,7 +46,6 @@ function setBusy(place, is) {
   if (is) {
     part(place, ".chat-state").textContent = "";
     part(place, ".arena-retry").hidden = true;
-    scrollDown(place);
   }
   for (const form of forms) {
     const waits = form.dataset.say ? busy.has(Number(form.dataset.say)) : busy.size > 0;
@@ -57,7 +58,6 @@ function failed(place, text, mayRetry) {
   drafts.delete(place);
   part(place, ".chat-state").textContent = text;
   part(place, ".arena-retry").hidden = !mayRetry;
-  scrollDown(place);
 }
 
 // tabs on narrow screens: one side is seen, the other says when something new has come
@@ -72,7 +72,6 @@ function showSide(place) {
     tab.setAttribute("aria-pressed", String(isThis));
     if (isThis) tab.querySelector(".arena-new").hidden = true;
   }
-  scrollDown(place);
 }
 function layOut() { tabs.hidden = !narrow.matches; showSide(current); }
 narrow.addEventListener("change", layOut);
@@ -104,7 +103,6 @@ function take(event) {
   if (event.text !== undefined) {
     if (!drafts.has(place)) drafts.set(place, bubble(place, "start", sides.get(place).dataset.name, ""));
     drafts.get(place).querySelector(".said").append(event.text);
-    scrollDown(place);
   } else if (event.reply !== undefined) {
     const line = drafts.get(place) ?? bubble(place, "start", sides.get(place).dataset.name, "");
     show(line.querySelector(".said"), event); // as it is stored
@@ -150,6 +148,8 @@ async function send(form) {
   const own = places.map((place) => bubble(place, "end", arena.dataset.you, text));
   form.elements.text.value = "";
   for (const place of places) setBusy(place, true);
+  if (narrow.matches) scenario?.removeAttribute("open");
+  showMessage(own[places.indexOf(current)] ?? own[0]);
   const nSaid = Math.min(...places.map((place) => said[place - 1]));
   const body = form.dataset.say ? { text, n_said: nSaid, place: places[0] } : { text, n_said: nSaid };
   let isTaken = false;
@@ -211,7 +211,6 @@ for (const form of forms) {
 }
 for (const place of sides.keys()) {
   part(place, ".arena-retry").addEventListener("submit", (event) => { event.preventDefault(); again(); });
-  scrollDown(place);
 }
 
 // A keyboard on the screen covers the end of the page, in some browsers without the page getting any shorter.

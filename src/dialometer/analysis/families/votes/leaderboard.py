@@ -27,6 +27,7 @@ from dialometer.analysis.base.family import (
 )
 from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, listed, n_of, p_words, percent, sentence
 from dialometer.analysis.families.votes.agreement import AGREEMENT_TITLE, agreement_section
+from dialometer.analysis.families.votes.arena_sections import WEIGHTS, conversations_section, outcomes_section
 from dialometer.analysis.families.votes.head_to_head import head_to_head_section
 from dialometer.analysis.families.votes.rankings import SystemRanking, rank_systems
 from dialometer.analysis.families.votes.sections import (
@@ -38,6 +39,9 @@ from dialometer.analysis.families.votes.sections import (
     scope_words,
     system_group_section,
 )
+from dialometer.analysis.families.votes.style_sections import METHOD as STYLE_METHOD
+from dialometer.analysis.families.votes.style_sections import TITLE as STYLE_TITLE
+from dialometer.analysis.families.votes.style_sections import has_texts, style_section
 from dialometer.analysis.families.votes.system_votes import (
     SystemVotes,
     comparison_questions,
@@ -319,6 +323,9 @@ class Leaderboard(Family):
             board_section(main, options, is_confirmatory=is_declared, has_tests=not is_declared),
             agreement,
         ]
+        asked_of = tuple(primary.criteria) if primary is not None and primary.criteria else given.criteria
+        own = _own_sections(data, given, options, asked_of)
+        sections += [section for section in own if study.spec.items.kind == "arena"]
         others = [head_to_head_section(main, [single for single in singles if single.label != main.label], options)]
         if not has_all:
             board = board_section(overall, options, is_confirmatory=False, has_tests=True)
@@ -337,13 +344,18 @@ class Leaderboard(Family):
             for question in study.spec.analysis.subgroups
         ]
         others += duplicates_sections(given)
+        others += [section for section in own if study.spec.items.kind != "arena" and not section.problem]
         findings = Findings(
             answer=answer_words(main, name=_name(main)),
             certainty=certainty_words(main, options, is_declared=is_declared),
             headlines=headlines(main, options, is_declared=is_declared),
             figure=board_figure("summary", main, is_confirmatory=is_declared),
             sections=(*sections, *in_appendix(others)),
-            methods=_methods(main, options, has_rankings=given.has_rankings),
+            methods=(
+                *_methods(main, options, has_rankings=given.has_rankings),
+                *((STYLE_METHOD,) if any(section.name == "style" and not section.problem for section in own) else ()),
+                *((WEIGHTS,) if main.votes.weight is not None else ()),
+            ),
             warnings=warnings_of(given, main),
             claims=_claims(main),
             next_steps=alpha_steps(agreement),
@@ -352,6 +364,25 @@ class Leaderboard(Family):
 
 
 ANALYSES.register("leaderboard")(Leaderboard())
+
+
+def _own_sections(data: StudyData, given: SystemVotes, options: Options, criteria: tuple[str, ...]) -> list[Section]:
+    """What arenas show beside the ranking, and standing with and without style wherever the texts are known."""
+    study = data.study
+    criteria = tuple(name for name in criteria if name in given.criteria)
+    sections = []
+    if study.spec.items.kind == "arena":
+        sections.append(
+            section_or_problem("outcomes", "Outcomes of every two systems", partial(outcomes_section, data, criteria))
+        )
+        if not data.battles.is_empty():
+            sections.append(
+                section_or_problem("conversations", "The conversations", partial(conversations_section, data))
+            )
+    if has_texts(study) and not given.has_rankings:
+        build = partial(style_section, data, given, options, criteria=criteria)
+        sections.append(section_or_problem("style", STYLE_TITLE, build))
+    return sections
 
 
 def _claims(main: SystemRanking) -> tuple[Claim, ...]:

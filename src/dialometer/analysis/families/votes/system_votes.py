@@ -65,6 +65,7 @@ def votes_where(votes: Votes, kept: NDArray[np.bool_]) -> Votes:
         raters=raters,
         rater=None if rater is None else rater.astype(np.intp),
         item=None if votes.item is None else votes.item[kept],
+        weight=None if votes.weight is None else votes.weight[kept],
         n_self=0,
     )
 
@@ -114,7 +115,7 @@ def system_votes(data: StudyData) -> SystemVotes:
         criteria=names,
         criterion_labels=tuple(criterion_label(study, name) for name in names),
         names=systems,
-        votes=_coded(study, known, systems),
+        votes=_weighted(data, known, _coded(study, known, systems)),
         criterion=_codes(known["criterion"], names),
         notes=(*notes, *_left_out(study, systems)),
         has_rankings=len(rankings) > 0,
@@ -197,6 +198,15 @@ def _coded(study: Study, table: pl.DataFrame, systems: tuple[str, ...]) -> Votes
         items=tuple(items),
         item=_codes(table["item"], items).astype(np.intp),
     )
+
+
+def _weighted(data: StudyData, table: pl.DataFrame, votes: Votes) -> Votes:
+    """The votes with one over the probability of their draw as weights, where an arena drew uncertain pairs more often."""
+    if data.study.spec.arena.pairs != "uncertain" or data.battles.is_empty():
+        return votes
+    weights = data.battles.select("rater", "item", "weight").unique(["rater", "item"])
+    joined = table.select("rater", "item").join(weights, on=["rater", "item"], how="left", maintain_order="left")
+    return replace(votes, weight=joined["weight"].fill_null(1.0).to_numpy())
 
 
 def _codes(column: pl.Series, names: tuple[str, ...] | list[str]) -> NDArray[np.int64]:

@@ -44,6 +44,8 @@ class VoteModel:
     options: Options
     is_about_these_items: bool
     """Whether claims are about the items that were shown, not about items like them."""
+    weighted: WinMatrix | None = None
+    """The votes by their weights, which the fit was made from; ``matrix`` counts them."""
 
     @property
     def n_items(self) -> int:
@@ -60,7 +62,9 @@ class VoteModel:
         if self.strengths is None or self.strengths.variance.items is None:
             return {}
         raters_only = VoteVariance(self.strengths.variance.inverse, self.strengths.variance.raters)
-        return self._pairs(StrengthContrasts(self.matrix, self.fit, raters_only, confidence=self.options.confidence))
+        return self._pairs(
+            StrengthContrasts(self.weighted or self.matrix, self.fit, raters_only, confidence=self.options.confidence)
+        )
 
     def win_probability(self, first: str, second: str) -> Estimate:
         """How often the first is preferred to the second, a tie counting half, with interval and test of their contrast."""
@@ -124,7 +128,8 @@ def vote_model(votes: Votes, options: Options, *, is_order_drawn: bool, where: s
     """The richest model that the votes can carry: tie and position parameters go where they alone have no finite value."""
     if votes.n == 0:
         raise NotEnoughData("no votes yet", where=where, remedy="collect judgments on this question")
-    matrix = win_matrix(votes)
+    counted = win_matrix(votes)
+    matrix = counted if votes.weight is None else win_matrix(votes, is_weighted=True)
     ties: Ties = "davidson" if matrix.tied.any() else "half"
     has_position = is_order_drawn and _both_orders(matrix)
     fit = bradley_terry(matrix, ties=ties, position_effect=has_position, confidence=options.confidence)
@@ -136,7 +141,7 @@ def vote_model(votes: Votes, options: Options, *, is_order_drawn: bool, where: s
     if len(votes.raters) > 1:
         variance = vote_variance(votes, fit, has_fixed_items=is_fixed)
         strengths = StrengthContrasts(matrix, fit, variance, confidence=options.confidence)
-    return VoteModel(votes, matrix, fit, strengths, options, is_fixed)
+    return VoteModel(votes, counted, fit, strengths, options, is_fixed, weighted=matrix)
 
 
 def _has_item_each(votes: Votes) -> bool:

@@ -1,0 +1,213 @@
+"""Standing with and without style: how much of a system's lead goes with the length and formatting of what it wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import polars as pl
+
+from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.wording import listed, p_words, with_interval
+from dialometer.analysis.families.votes.system_votes import SystemVotes, votes_where
+from dialometer.errors import NotEnoughData
+from dialometer.model.item import PairItem, ResponsesItem
+from dialometer.model.report import Cell, Column, Method, Section, Table
+from dialometer.model.study import Study
+from dialometer.stats.observations import Floats
+from dialometer.stats.ranking.covariates import CovariateFit, distinct_covariates, fit_with_covariates
+from dialometer.stats.ranking.style import STYLE, STYLE_LABELS, relative_differences, style_counts
+from dialometer.stats.ranking.votes import Votes
+
+TITLE = "Standing with and without style"
+VOTES_PER_PARAMETER = 10
+"""Votes that each strength and each style feature needs at least; with fewer, such a model says nothing."""
+MUCH_WIDER = 2.5
+"""How many times as wide intervals may become by holding style equal before the report says that they carry nothing."""
+METHOD = Method(
+    "standing with and without style",
+    "Bradley-Terry with the relative differences of length, headings, list items, bold type and code as covariates; ties as "
+    "half wins, two-way jackknife over raters and items, Student's t",
+    "long and formatted responses are preferred to a degree that does not depend on what they say",
+    "Li, Angelopoulos and Chiang 2024; Cameron, Gelbach and Miller 2011",
+)
+
+
+@dataclass(frozen=True)
+class StyledVotes:
+    """Votes whose both sides are known as texts, with the differences of style in standard deviations."""
+
+    votes: Votes
+    features: tuple[str, ...]
+    differences: Floats
+    same: tuple[str, ...]
+    """Features that differ, but only as the systems or other features do: they cannot be told apart from those."""
+
+
+def style_section(data: StudyData, given: SystemVotes, options: Options, *, criteria: tuple[str, ...]) -> Section:
+    """Strengths by one model without and with style, and what each feature of style is worth."""
+    styled = styled_votes(data, given, criteria)
+    n_parameters = len(styled.votes.systems) + len(styled.features)
+    if styled.votes.n < VOTES_PER_PARAMETER * n_parameters:
+        raise NotEnoughData(
+            f"{styled.votes.n} votes for {n_parameters} parameters",
+            where="style",
+            remedy=f"collect at least {VOTES_PER_PARAMETER * n_parameters} votes",
+        )
+    fit = partial(
+        fit_with_covariates,
+        styled.votes,
+        position_effect=data.study.spec.design.system_order != "fixed",
+        has_fixed_items=options.has_fixed_items,
+        confidence=options.confidence,
+    )
+    plain = fit(np.zeros((styled.votes.n, 0)), ())
+    if not styled.features:
+        raise NotEnoughData(
+            "style does not differ beyond what the systems do",
+            where="style",
+            remedy="use more items, on which the systems write in different ways",
+        )
+    full = fit(styled.differences, styled.features)
+    return Section("style", TITLE, _words(plain, full), (_standing(plain, full), _worth(full, styled.same)))
+
+
+def styled_votes(data: StudyData, given: SystemVotes, criteria: tuple[str, ...]) -> StyledVotes:
+    """The votes on some questions with how both sides were written; features that never differ are left out."""
+    votes = given.on(criteria)
+    if votes.rater is None or votes.item is None:
+        raise NotEnoughData("the votes name no items", where="style", remedy="style needs the texts that were shown")
+    counts = _shown_style(data)
+    names = np.array(given.names, dtype=object)
+    sides = pl.DataFrame(
+        {
+            "rater": np.array(votes.raters, dtype=object)[votes.rater].astype(str),
+            "item": np.array(votes.items, dtype=object)[votes.item].astype(str),
+            "first": names[votes.first].astype(str),
+            "second": names[votes.second].astype(str),
+        }
+    )
+    keys = [key for key in ("rater", "item") if key in counts.columns]
+    first, second = (
+        sides.join(counts.rename({"system": side}), on=[*keys, side], how="left", maintain_order="left")
+        .select(STYLE)
+        .to_numpy()
+        .astype(np.float64)
+        for side in ("first", "second")
+    )
+    known = np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1)
+    if not known.any():
+        raise NotEnoughData("the texts of the votes are not known", where="style", remedy="keep the items' texts")
+    differences = relative_differences(first[known], second[known])
+    spread = differences.std(axis=0)
+    scaled = np.divide(differences, spread, out=np.zeros_like(differences), where=spread > 1e-9)
+    kept = votes_where(votes, known)
+    told = distinct_covariates(kept, scaled)
+    same = tuple(STYLE[k] for k in range(len(STYLE)) if k not in told and spread[k] > 1e-9)
+    return StyledVotes(kept, tuple(STYLE[k] for k in told), scaled[:, told], same)
+
+
+def _shown_style(data: StudyData) -> pl.DataFrame:
+    """Counts of style by item and system; in arenas also by rater, since everybody had another conversation."""
+    if data.study.spec.items.kind == "arena":
+        return data.battles.select("rater", "item", "system", *STYLE)
+    schema = {"item": pl.String, "system": pl.String, **dict.fromkeys(STYLE, pl.Int64)}
+    return pl.DataFrame(_item_styles(data.study), schema=schema, orient="row")
+
+
+def _item_styles(study: Study) -> list[tuple[str | int, ...]]:
+    rows: list[tuple[str | int, ...]] = []
+    for item in study.items:
+        match item:
+            case ResponsesItem():
+                rows += [(item.id, system, *style_counts([text])) for system, text in item.responses.items()]
+            case PairItem():
+                for side in (item.a, item.b):
+                    said = [turn.text for turn in side.turns if turn.role != "user"]
+                    rows.append((item.id, side.system, *style_counts(said)))
+            case _:
+                pass
+    return rows
+
+
+def has_texts(study: Study) -> bool:
+    """Whether what raters compared is known as text."""
+    return study.spec.items.kind in ("arena", "responses", "transcript_pair")
+
+
+def _standing(plain: CovariateFit, full: CovariateFit) -> Table:
+    place = {name: k for k, name in enumerate(full.systems)}
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name,
+            plain.order.index(name) + 1,
+            plain.strengths[place[name]],
+            full.order.index(name) + 1,
+            full.strengths[place[name]],
+        )
+        for name in plain.order
+    ]
+    columns = (
+        Column("system", "System"),
+        Column("rank", "Rank", "count"),
+        Column("strength", "Strength (log odds)", "estimate"),
+        Column("rank_style", "Rank, style held equal", "count"),
+        Column("strength_style", "Strength, style held equal", "estimate"),
+    )
+    notes = ("Strengths are log odds against the mean of all systems. Both columns count ties as half wins, so that they can "
+             "be compared; the leaderboard has a parameter for ties.",)  # fmt: skip
+    return Table("style-standing", "Strengths without and with style", columns, tuple(rows), notes=notes)
+
+
+def _worth(full: CovariateFit, same: tuple[str, ...]) -> Table:
+    rows: list[tuple[Cell, ...]] = [(STYLE_LABELS[e.label], e, e.p_value) for e in full.coefficients]
+    columns = (
+        Column("feature", "Style"),
+        Column("worth", "Log odds per standard deviation", "estimate"),
+        Column("p", "p-value", "p_value"),
+    )
+    notes = (
+        "Each feature is the difference of the two sides relative to their sum, in standard deviations over votes. p-values "
+        "are not corrected.",
+        *(
+            (
+                f"{listed([STYLE_LABELS[name] for name in same])} cannot be told apart from the systems or from the features above.",
+            )
+            if same
+            else ()
+        ),
+    )
+    return Table("style-worth", "What style is worth", columns, tuple(rows), notes=notes)
+
+
+def _words(plain: CovariateFit, full: CovariateFit) -> tuple[str, ...]:
+    alpha = 1 - full.coefficients[0].confidence if full.coefficients else 0.05
+    telling = [e for e in full.coefficients if e.p_value <= alpha]
+    if telling:
+        parts = [f"{STYLE_LABELS[e.label].lower()} {with_interval(e)} ({p_words(e.p_value)})" for e in telling]
+        worth = f"Style goes with the votes: {listed(parts)}, in log odds per standard deviation."
+    else:
+        worth = "No feature of style goes with the votes significantly."
+    moved = plain.order != full.order
+    standing = (
+        f"With style held equal the order is {' > '.join(full.order)}, and without regard to style {' > '.join(plain.order)}."
+        if moved
+        else f"The order is the same with and without style: {' > '.join(full.order)}."
+    )
+    widths = [
+        (b.high - b.low) / (a.high - a.low)
+        for a, b in zip(plain.strengths, full.strengths, strict=True)
+        if a.high > a.low
+    ]
+    if widths and max(widths) > MUCH_WIDER:
+        standing += (
+            f" Style and systems go together so closely here that with style the confidence intervals are up to "
+            f"{max(widths):.0f} times as wide: this order says little. It takes items on which systems write alike."
+        )
+    caution = (
+        "This is exploratory, and it shows what goes together: where a system is better because it explains more, holding "
+        "length equal takes part of its quality away."
+    )
+    return f"{worth} {standing}", caution

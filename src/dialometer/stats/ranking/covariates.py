@@ -1,0 +1,178 @@
+"""Strengths of systems with covariates of each vote: a Bradley-Terry model in which style (or anything else) counts too.
+
+The log odds that the first system is preferred are ``strength(first) - strength(second) + position + x · b``, where ``x`` are
+differences between the two sides (:mod:`dialometer.stats.ranking.style`). A tie counts as half a vote for each side. Votes may
+have weights, as after a draw with unequal probabilities. Uncertainty is over raters and items as everywhere in the votes family
+(:func:`dialometer.stats.clustered.two_way.two_way_variance`).
+
+Checked in ``tests/stats/test_ranking_covariates.py`` against ``statsmodels.api.GLM(..., family=Binomial())`` with weights, and
+against the values of ``arena_rank.models.contextual_bradley_terry`` 0.1.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+from scipy.special import expit
+
+from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate
+from dialometer.stats.clustered.two_way import TwoWayVariance, two_way_variance
+from dialometer.stats.observations import Floats
+from dialometer.stats.ranking.vote_variance import is_item_per_rater
+from dialometer.stats.ranking.votes import FIRST, SECOND, Votes
+
+METHOD = "Bradley-Terry, ties as half wins"
+_MOST_STEPS = 50
+_CLOSE = 1e-9
+_RUNAWAY = 20.0
+_NEW = 1e-3  # share of a covariate's variation that must be its own
+_WHERE = "Bradley-Terry with covariates"
+
+
+@dataclass(frozen=True, eq=False)
+class CovariateFit:
+    """A fit. ``strengths`` are centred at 0; ``coefficients`` are log odds for one unit of each covariate."""
+
+    systems: tuple[str, ...]
+    strengths: tuple[Estimate, ...]
+    coefficients: tuple[Estimate, ...]
+    position: Estimate | None
+    n_votes: int
+    parameters: Floats
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Systems from the strongest to the weakest."""
+        ranked = sorted(zip(self.systems, self.strengths, strict=True), key=lambda pair: -pair[1].value)
+        return tuple(name for name, _ in ranked)
+
+
+def fit_with_covariates(
+    votes: Votes,
+    covariates: Floats,
+    names: Sequence[str],
+    *,
+    position_effect: bool = False,
+    has_fixed_items: bool = False,
+    confidence: float = 0.95,
+) -> CovariateFit:
+    """Fit the model to votes with their covariates (votes by covariates, none allowed)."""
+    rows = _design(votes, covariates, position_effect=position_effect)
+    weight = np.ones(votes.n) if votes.weight is None else votes.weight
+    outcome = np.where(votes.outcome == FIRST, 1.0, np.where(votes.outcome == SECOND, 0.0, 0.5))
+    parameters = _newton(rows, outcome, weight)
+    chance = expit(rows @ parameters)
+    spread = weight * chance * (1 - chance)
+    scores = rows * (weight * (outcome - chance))[:, None]
+    rater = votes.rater if votes.rater is not None else np.arange(votes.n)
+    if len(np.unique(rater)) < 2:
+        raise NotEnoughData("one rater", where=_WHERE, remedy="at least two are needed to speak for others")
+    has_items = votes.item is not None and not has_fixed_items and not is_item_per_rater(votes)
+    variance = two_way_variance(scores, rows, spread, rater, votes.item if has_items else None)
+    return _read(votes, names, parameters, variance, position_effect=position_effect, confidence=confidence)
+
+
+def _design(votes: Votes, covariates: Floats, *, position_effect: bool) -> Floats:
+    """Strengths as differences to the mean of all (one column fewer than systems), then position, then covariates."""
+    n_systems, index = len(votes.systems), np.arange(votes.n)
+    sides = np.zeros((votes.n, n_systems))
+    sides[index, votes.first] += 1.0
+    sides[index, votes.second] -= 1.0
+    centred = sides[:, :-1] - sides[:, -1:]
+    extra = [np.ones((votes.n, 1))] if position_effect else []
+    rows = np.hstack([centred, *extra, np.asarray(covariates, dtype=np.float64).reshape(votes.n, -1)])
+    if np.linalg.matrix_rank(rows.T @ rows, hermitian=True) < rows.shape[1]:
+        raise NotEnoughData(
+            "the votes cannot tell systems and covariates apart",
+            where=_WHERE,
+            remedy="collect votes on more items, or leave out covariates that never differ",
+        )
+    return rows
+
+
+def distinct_covariates(votes: Votes, covariates: Floats) -> list[int]:
+    """The covariates that the votes can tell apart from the systems and from those before them, in order."""
+    index = np.arange(votes.n)
+    sides = np.zeros((votes.n, len(votes.systems)))
+    sides[index, votes.first] += 1.0
+    sides[index, votes.second] -= 1.0
+    base = np.hstack([sides[:, :-1], np.ones((votes.n, 1))])
+    told: list[int] = []
+    for k in range(covariates.shape[1]):
+        column = covariates[:, k]
+        rest = column - base @ np.linalg.lstsq(base, column, rcond=None)[0]
+        if float(rest @ rest) > _NEW * max(float(column @ column), 1e-300):
+            told.append(k)
+            base = np.hstack([base, column[:, None]])
+    return told
+
+
+def _newton(rows: Floats, outcome: Floats, weight: Floats) -> Floats:
+    parameters = np.zeros(rows.shape[1])
+    for _ in range(_MOST_STEPS):
+        chance = expit(rows @ parameters)
+        information = (rows * (weight * chance * (1 - chance))[:, None]).T @ rows
+        step = np.linalg.lstsq(information, rows.T @ (weight * (outcome - chance)), rcond=None)[0]
+        longest = float(np.abs(rows @ step).max(initial=0.0))
+        parameters = parameters + step / max(1.0, longest)
+        if longest < _CLOSE:
+            return np.asarray(parameters)
+        if float(np.abs(rows @ parameters).max()) > _RUNAWAY:
+            break
+    raise NotEnoughData("no finite estimate exists", where=_WHERE, remedy="collect more votes")
+
+
+def _read(
+    votes: Votes,
+    names: Sequence[str],
+    parameters: Floats,
+    variance: TwoWayVariance,
+    *,
+    position_effect: bool,
+    confidence: float,
+) -> CovariateFit:
+    n_systems, n = len(votes.systems), len(parameters)
+    # Coded against the mean of all: the last strength is minus the sum of the others.
+    expand = np.zeros((n_systems, n))
+    expand[: n_systems - 1, : n_systems - 1] = np.eye(n_systems - 1)
+    expand[-1, : n_systems - 1] = -1.0
+    over = "raters" if variance.items is None else "raters and items"
+
+    def estimate(contrast: Floats, label: str, *, is_tested: bool) -> Estimate:
+        value = float(contrast @ parameters)
+        error, df = variance.contrast(contrast)
+        known = df > 1e-9 and error > 0
+        width = float(stats.t.isf((1 - confidence) / 2, df)) * error if known else math.nan
+        ratio = value / error if known else math.nan
+        return Estimate(
+            value=value,
+            n=votes.n,
+            method=METHOD,
+            low=value - width,
+            high=value + width,
+            confidence=confidence,
+            interval_method=f"two-way jackknife over {over}, Student's t",
+            statistic=ratio if is_tested else math.nan,
+            df=(df,),
+            p_value=float(2 * stats.t.sf(abs(ratio), df)) if known and is_tested else math.nan,
+            label=label,
+            unit="log odds",
+        )
+
+    own = np.eye(n)
+    first = n_systems - 1
+    position = estimate(own[first], "shown first", is_tested=True) if position_effect else None
+    start = first + int(position_effect)
+    return CovariateFit(
+        systems=votes.systems,
+        strengths=tuple(estimate(row, name, is_tested=False) for row, name in zip(expand, votes.systems, strict=True)),
+        coefficients=tuple(estimate(own[start + k], name, is_tested=True) for k, name in enumerate(names)),
+        position=position,
+        n_votes=votes.n,
+        parameters=parameters,
+    )
