@@ -7,7 +7,9 @@ say. Truths: strengths that follow Bradley-Terry, and win rates that no strength
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -73,7 +75,9 @@ def measured(rates: np.ndarray, n_votes: int, n_runs: int, arena: Arena, *, is_w
     for run in range(n_runs):
         votes = collected(np.random.default_rng([11, run]), rates, n_votes, arena)
         votes = votes if is_weighted else replace(votes, weight=None)
-        model = vote_model(votes, Options(), is_order_drawn=False)
+        model = vote_model(
+            votes, Options(confidence=0.95, n_resamples=100, seed=1, correction="none"), is_order_drawn=False
+        )
         gaps = {pair: model.contrasts[pair] for pair in truth}
         errors.append([gaps[pair].value - truth[pair] for pair in truth])
         holds += [gaps[pair].low <= truth[pair] <= gaps[pair].high for pair in truth]
@@ -88,12 +92,12 @@ def measured(rates: np.ndarray, n_votes: int, n_runs: int, arena: Arena, *, is_w
     }
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Prints one line for each truth and rule."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--votes", type=int, default=1200)
     parser.add_argument("--runs", type=int, default=100)
-    given = parser.parse_args(arguments)
+    given = parser.parse_args(list(arguments))
     began = time.process_time()
     for label, rates in truths().items():
         for rule, is_weighted in (("balanced", False), ("uncertain", True), ("uncertain", False)):
@@ -105,4 +109,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -276,7 +276,7 @@ class KeyboardRater(Rater):
             self.page.keyboard.press("Tab")
             focused = self.page.evaluate(_FOCUSED)
             if focused["id"] == "message":
-                self.talk()
+                self.talk_to_both() if self.page.query_selector("#arena") else self.talk()
             if not focused["inForm"]:
                 continue
             if focused["tag"] == "BUTTON" and focused["type"] == "submit":

@@ -117,7 +117,8 @@ class StrengthContrasts:
         root = np.sign(value) * np.sqrt(ratio / scale)
         p = 2 * stats.t.sf(np.abs(root), np.maximum(df, LEAST_DF))
         p = np.where(df > FEWEST_DF, p, math.nan)
-        return StrengthTests(value, root, df, p, scale, np.maximum(error, alone), is_one_way)
+        least = np.sqrt(self.variance.alone(rows))
+        return StrengthTests(value, root, df, p, scale, np.maximum(error, least), is_one_way)
 
     def estimates(
         self,

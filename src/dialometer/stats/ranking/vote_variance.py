@@ -13,7 +13,7 @@ that leave out one rater or item after the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
@@ -69,6 +69,10 @@ class VoteVariance:
     raters: ClusterSpread
     items: ClusterSpread | None = None
     meetings: ClusterSpread | None = None
+    independent: Floats | None = None
+    """Covariance of the parameters if every vote were independent, where votes have weights; ``inverse`` if left out.
+
+    With weights, the curvature of the likelihood is no variance: votes that weigh little are many, and bring more than that."""
 
     def contrasts(self, rows: Floats) -> tuple[Floats, Floats]:
         """Standard errors and degrees of freedom of linear combinations of the parameters (combinations by parameters)."""
@@ -82,10 +86,17 @@ class VoteVariance:
         return np.sqrt(np.maximum.reduce([together, of_raters, of_items])), df
 
     def design_effect(self, rows: Floats) -> Floats:
-        """How many times larger the variance of each combination is than that of as many independent votes; at least 1."""
+        """How many times larger the variance of each combination is than the curvature of the likelihood says; never smaller
+        than that of independent votes."""
         alone = np.einsum("cp,pq,cq->c", rows, self.inverse, rows)
-        variance = self.contrasts(rows)[0] ** 2
-        return np.asarray(np.maximum(1.0, np.divide(variance, alone, out=np.ones(len(rows)), where=alone > 0)))
+        least = self.alone(rows)
+        variance = np.maximum(self.contrasts(rows)[0] ** 2, least)
+        return np.asarray(np.divide(variance, alone, out=np.ones(len(rows)), where=alone > 0))
+
+    def alone(self, rows: Floats) -> Floats:
+        """The variance of each combination if every vote were independent."""
+        covariance = self.inverse if self.independent is None else self.independent
+        return np.asarray(np.einsum("cp,pq,cq->c", rows, covariance, rows))
 
 
 def is_item_per_rater(votes: Votes) -> bool:
@@ -110,11 +121,16 @@ def vote_variance(votes: Votes, fit: BradleyTerry, *, has_fixed_items: bool = Fa
     total = linalg.pinvh(inverse)
     total[:n, :n] += float(np.diagonal(total).max()) / n
     of_raters = _left_out(pieces, rater, total, inverse)
+    independent = None
+    if votes.weight is not None:
+        weighed_twice = replace(pieces, information=pieces.information * votes.weight[:, None, None])
+        independent = inverse @ weighed_twice.informations(np.zeros(votes.n, dtype=np.int64))[0] @ inverse
     if has_fixed_items or votes.item is None or is_item_per_rater(votes):
-        return VoteVariance(inverse, of_raters)
+        return VoteVariance(inverse, of_raters, independent=independent)
     item, levels = codes(votes.item)
     meeting, _ = codes(rater * len(levels) + item)
-    return VoteVariance(inverse, of_raters, _left_out(pieces, item, total, inverse), _summed(pieces, meeting, inverse))
+    of_items, of_meetings = _left_out(pieces, item, total, inverse), _summed(pieces, meeting, inverse)
+    return VoteVariance(inverse, of_raters, of_items, of_meetings, independent)
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,7 +61,8 @@ class VoteModel:
         """The same tests as claims about the items that were shown; empty where items are no further sample."""
         if self.strengths is None or self.strengths.variance.items is None:
             return {}
-        raters_only = VoteVariance(self.strengths.variance.inverse, self.strengths.variance.raters)
+        of_all = self.strengths.variance
+        raters_only = VoteVariance(of_all.inverse, of_all.raters, independent=of_all.independent)
         return self._pairs(
             StrengthContrasts(self.weighted or self.matrix, self.fit, raters_only, confidence=self.options.confidence)
         )
