@@ -47,15 +47,18 @@ def target(rates: np.ndarray) -> np.ndarray:
     return np.array([fit.strengths[name].value for name in NAMES])
 
 
-def collected(rng: np.random.Generator, rates: np.ndarray, n_votes: int, arena: Arena) -> Votes:
+def collected(rng: np.random.Generator, rates: np.ndarray, n_votes: int, arena: Arena, n_before: int = 0) -> Votes:
+    """Votes one after the other; with ``n_before`` the last system joins only after so many of them."""
     votes = dict.fromkeys(ITEM.pairs, PairVotes())
     rows = np.empty((n_votes, 4))
-    chances = pair_chances(arena, ITEM, votes)
+    earlier = ArenaItem(id="x", systems=NAMES[:-1])
+    item, chances = ITEM, pair_chances(arena, ITEM, votes)
     for k in range(n_votes):
         if k % PER_RATER == 0:  # what a rater gets is drawn on arrival
-            chances = pair_chances(arena, ITEM, votes)
-        number = int(rng.choice(len(ITEM.pairs), p=list(chances.values())))
-        pair = ITEM.pairs[number]
+            item = earlier if k < n_before else ITEM
+            chances = pair_chances(arena, item, votes)
+        number = int(rng.choice(len(item.pairs), p=list(chances.values())))
+        pair = item.pairs[number]
         a, b = NAMES.index(pair[0]), NAMES.index(pair[1])
         won = rng.random() < rates[a, b]
         old = votes[pair]
@@ -67,13 +70,16 @@ def collected(rng: np.random.Generator, rates: np.ndarray, n_votes: int, arena: 
     return Votes(NAMES, first, second, outcome, np.arange(n_votes), names, rater, weight=rows[:, 3])
 
 
-def measured(rates: np.ndarray, n_votes: int, n_runs: int, arena: Arena, *, is_weighted: bool) -> dict[str, float]:
+def measured(
+    rates: np.ndarray, n_votes: int, n_runs: int, arena: Arena, *, is_weighted: bool, n_before: int = 0
+) -> dict[str, float]:
+    """Errors over all pairs, coverage, and the width of intervals: of close pairs, or of those with the system that joined."""
     wanted = target(rates)
     truth = {(a, b): wanted[i] - wanted[j] for i, a in enumerate(NAMES) for j, b in enumerate(NAMES) if i < j}
-    close = [pair for pair in truth if abs(truth[pair]) < 0.4]
+    close = [pair for pair in truth if (NAMES[-1] in pair if n_before else abs(truth[pair]) < 0.4)]
     errors, holds, widths = [], [], []
     for run in range(n_runs):
-        votes = collected(np.random.default_rng([11, run]), rates, n_votes, arena)
+        votes = collected(np.random.default_rng([11, run]), rates, n_votes, arena, n_before)
         votes = votes if is_weighted else replace(votes, weight=None)
         model = vote_model(
             votes, Options(confidence=0.95, n_resamples=100, seed=1, correction="none"), is_order_drawn=False
@@ -88,7 +94,7 @@ def measured(rates: np.ndarray, n_votes: int, n_runs: int, arena: Arena, *, is_w
         "noise": float(error.std(axis=0).max() / np.sqrt(n_runs)),
         "rmse": float(np.sqrt((error**2).mean())),
         "coverage": float(np.mean(holds)),
-        "width_close": float(np.mean(widths)),
+        "width": float(np.mean(widths)),
     }
 
 
@@ -105,6 +111,12 @@ def main(arguments: Sequence[str] = ()) -> None:
             found = measured(rates, given.votes, given.runs, arena, is_weighted=is_weighted)
             how = f"{rule}{', weighted' if is_weighted else ', unweighted' if rule == 'uncertain' else ''}"
             print(f"{label:20} {how:24} " + "  ".join(f"{name} {value:.3f}" for name, value in found.items()))
+    rates = truths()["Bradley-Terry holds"]
+    for rule, is_weighted in (("balanced", True), ("uncertain", True)):
+        arena = Arena(pairs=rule, floor=0.2)
+        found = measured(rates, given.votes, given.runs, arena, is_weighted=is_weighted, n_before=given.votes * 3 // 4)
+        words = "  ".join(f"{name} {value:.3f}" for name, value in found.items())
+        print(f"{'one joins late':20} {rule + ', weighted':24} {words}")
     print(f"{time.process_time() - began:.0f} s of one processor")
 
 

@@ -7,7 +7,7 @@ it can be asked again, and the rater may also write on without its reply.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dialometer.errors import FlowError
@@ -76,12 +76,12 @@ class Arenas:
 
     def conversations(self, session: Session, item_id: str) -> tuple[tuple[Turn, ...], ...]:
         """What was said on each side so far, the opening included."""
-        item = self.item(item_id)
-        opening = (Turn("Agent", item.opening, "agent"),) if item.opening else ()
-        return tuple(
-            opening + tuple(Turn("User" if t.role == "user" else "Agent", t.text, t.role) for t in side)
-            for side in self._sides(session, item_id)
-        )
+        return tuple(self._history(item_id, side) for side in self._sides(session, item_id))
+
+    def _history(self, item_id: str, side: Sequence[ChatTurn]) -> tuple[Turn, ...]:
+        opening = self.item(item_id).opening
+        said = tuple(Turn("User" if t.role == "user" else "Agent", t.text, t.role) for t in side)
+        return (Turn("Agent", opening, "agent"), *said) if opening else said
 
     def shown(self, session: Session, screen: Screen) -> Screen:
         """A screen of the arena with both conversations in it; any other screen as it is."""
@@ -103,7 +103,7 @@ class Arenas:
 
     def hear(self, session: Session, item_id: str, text: str, at_ms: int, place: int | None = None) -> None:
         """Stores a message of the rater, to both systems or to the one at ``place``."""
-        self.systems(session, item_id)
+        systems = self.systems(session, item_id)
         if session.state != "active":
             raise FlowError("this conversation is not part of your session", remedy="reload the page")
         if (place is not None) != self.has_own_messages or place not in (None, *PLACES):
@@ -114,7 +114,6 @@ class Arenas:
         n_said = self.state(session, item_id).n_said
         if max(n_said[p - 1] for p in places) >= self.item(item_id).max_turns:
             raise FlowError("this conversation has reached its length", remedy="continue to the questions")
-        systems = self.systems(session, item_id)
         self.store.conversations.add_turns(
             ChatTurn(
                 session.id,
@@ -143,7 +142,7 @@ class Arenas:
         if not side or side[-1].role != "user":
             raise FlowError("there is nothing to answer", remedy="write a message first")
         system = self.systems(session, item_id)[place - 1]
-        history = self.conversations(session, item_id)[place - 1]
+        history = self._history(item_id, side)
         # Each side has an id of its own, so that a system with memory does not mix up the two conversations.
         conversation = f"{item_id}\n{place}"
         reply = self.chats.ask(system, history, session, conversation, on_text, is_paced=is_paced)

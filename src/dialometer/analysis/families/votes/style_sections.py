@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -71,6 +72,12 @@ def style_section(data: StudyData, given: SystemVotes, options: Options, *, crit
             remedy="use more items, on which the systems write in different ways",
         )
     full = fit(styled.differences, styled.features)
+    if any(math.isnan(e.low) for e in (*plain.strengths, *full.strengths, *full.coefficients)):
+        raise NotEnoughData(
+            "too few raters or items, or votes that do not differ",
+            where="style",
+            remedy="collect votes of more raters on more items",
+        )
     return Section("style", TITLE, _words(plain, full), (_standing(plain, full), _worth(full, styled.same)))
 
 
