@@ -12,11 +12,7 @@ from walking import DESKTOP, PHONE, KeyboardRater, Rater, Served, copy_study, sh
 
 pytestmark = pytest.mark.browser
 
-<<<<<<< HEAD
-TEMPLATES = ["anchoring", "strategies", "acute", "best-worst", "avatar", "chat", "likert", "rubric", "mqm"]
-=======
-TEMPLATES = ["anchoring", "strategies", "acute", "best-worst", "avatar", "chat", "likert", "rubric", "arena"]
->>>>>>> 95949cc5 (Arena report: outcomes, conversations, standing with and without style; votes weighted by the probability of their draw)
+TEMPLATES = ["anchoring", "strategies", "acute", "best-worst", "avatar", "chat", "likert", "rubric", "mqm", "arena"]
 OTHERS = ["replies", "turns", "arabic"]
 RIGHT = {"who_is_judged": "Speaker 2 in each conversation", "reading_check": "2", "look": "No"}
 WAYS: dict[str, tuple[type[Rater], dict[str, Any]]] = {
@@ -33,13 +29,8 @@ WALKS = [
     *(
         pytest.param(name, way, marks=pytest.mark.slow)
         for way, names in (
-<<<<<<< HEAD
-            ("mouse", ("anchoring", "strategies", "avatar", "chat", "rubric", "mqm")),
-            ("keyboard-phone", ("anchoring", "strategies", "acute", "avatar", "likert", "rubric", "mqm")),
-=======
-            ("mouse", ("anchoring", "strategies", "avatar", "chat", "rubric", "arena")),
-            ("keyboard-phone", ("anchoring", "strategies", "acute", "avatar", "likert", "rubric", "arena")),
->>>>>>> 95949cc5 (Arena report: outcomes, conversations, standing with and without style; votes weighted by the probability of their draw)
+            ("mouse", ("anchoring", "strategies", "avatar", "chat", "rubric", "mqm", "arena")),
+            ("keyboard-phone", ("anchoring", "strategies", "acute", "avatar", "likert", "rubric", "mqm", "arena")),
         )
         for name in names
     ),
