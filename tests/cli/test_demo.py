@@ -96,7 +96,7 @@ def test_the_evaluator_is_trained_and_its_pages_are_linked(tmp_path):
     assert not maker.failed
     assert maker.n_done == {"evaluator": len(line.commands)}
     report = report_page(line, tmp_path)
-    assert "Simulated conversations whose truth is known" in report.read_text(encoding="utf-8")
+    assert "Simulated dialogues whose truth is known" in report.read_text(encoding="utf-8")
     assert (tmp_path / STUDIES / "evaluator" / "evaluator.json").is_file()
     for _, file in line.pages:
         assert (report.parent / file).is_file()

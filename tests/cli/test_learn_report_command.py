@@ -66,7 +66,7 @@ def test_nothing_but_the_core_is_needed(trained):
 def test_the_pages_need_nothing_but_the_core(trained):
     run_bare(trained, "learn", "noisy", "talks.jsonl", "-e", "ev", "--out", "report/noisy.html")
     report = run_bare(trained, "learn", "report", "talks.jsonl", *ASPECTS, "--out", "report")
-    assert "finds the better of two conversations" in report
+    assert "finds the better of two dialogues" in report
     assert {"index.html", "noisy.html"} <= {path.name for path in (trained / "report").iterdir()}
 
 

@@ -102,7 +102,7 @@ def test_doubted_ratings_are_listed_with_the_truth_where_it_is_known(rated):
 def test_the_page_says_what_was_learned_from_and_shows_no_key_of_transcript_pairs(rated):
     rated = rated[:100]
     report = evaluator_report(rated, aspects=("behaviour",), data="talks", command="as typed")
-    assert "Simulated conversations" in report.summary.certainty
+    assert "Simulated dialogues" in report.summary.certainty
     assert report.provenance["aspects"] == "behaviour"
     page = html_page(report)
     assert "Ratings it does not trust" in page

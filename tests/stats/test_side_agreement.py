@@ -39,5 +39,5 @@ def test_full_agreement_is_one_and_single_votes_are_left_out():
     counts = np.array([[5.0, 0], [0, 4], [3, 0], [0, 1]])
     estimate = side_alpha(counts, n_resamples=50)
     assert estimate.value == pytest.approx(1)
-    assert "1 pairs judged by one rater excluded" in estimate.notes
+    assert "1 pair judged by one rater excluded" in estimate.notes
     assert not side_alpha(np.array([[1.0, 0], [0, 1]])).is_known

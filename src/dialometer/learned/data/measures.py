@@ -114,7 +114,7 @@ def _mean_over_pairs(
         seed=seed,
         label=label,
     )
-    return estimate.with_note(f"{n_pairs} pairs of {n} dialogues")
+    return estimate.with_note(f"{n_pairs:,} pairs of {n:,} dialogues")
 
 
 def pair_kappa(scores: Floats, pairs: NumberedPairs, *, seed: int = 0) -> float:

@@ -1,4 +1,4 @@
-"""The report on a learned evaluator: how often it is right on held-out conversations, and which ratings it does not believe."""
+"""The report on a learned evaluator: how often it is right on held-out dialogues, and which ratings it does not trust."""
 
 from __future__ import annotations
 
@@ -24,12 +24,23 @@ from dialometer.learned.gaussian.features import FeatureTable, describe
 from dialometer.learned.gaussian.kernel import ASPECTS, Aspect
 from dialometer.learned.gaussian.training import MIN_DIALOGUES, fit_gaussian
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, Figure, Part, Report, Section, Summary, Table, Turns
+from dialometer.model.report import (
+    PERCENTAGE_POINTS,
+    Cell,
+    Column,
+    Figure,
+    Part,
+    Report,
+    Section,
+    Summary,
+    Table,
+    Turns,
+)
 from dialometer.neural.work import QUIET, Work
 from dialometer.report.charts import Dot, LinePoint, dot_interval, lines
 from dialometer.stats.clustered.clustered import clustered_mean
 
-# An evaluator beside what it has to beat, on conversations of users that neither has learned from.
+# An evaluator beside what it has to beat, on dialogues of users that neither has learned from.
 #
 # Every fold of users (or of blocks of neighbours) is held out once; what scores it has learned from all the others and chosen
 # its settings on them alone.
@@ -91,7 +102,7 @@ def far_apart(rated: Sequence[RatedDialogue]) -> NumberedPairs:
 
 
 def of_one_length(rated: Sequence[RatedDialogue]) -> NumberedPairs:
-    """The same among conversations of about the same length, so that length gives nothing away."""
+    """The same among dialogues of about the same length, so that length gives nothing away."""
     return numbered_gap_pairs(rated, 3.0, MAX_LENGTH_DIFFERENCE)
 
 
@@ -108,7 +119,7 @@ def hold_contest(
     seed: int = 0,
     work: Work = QUIET,
 ) -> tuple[Contest, FeatureTable]:
-    """Scores every conversation by everybody, held out; the features are given back, since computing them costs most."""
+    """Scores every dialogue by everybody, held out; the features are given back, since computing them costs most."""
     check_rated(rated, at_least=math.ceil(MIN_DIALOGUES * n_folds / (n_folds - 1)))
     table = describe([row.dialogue for row in rated], work, has_meaning="meaning" in aspects)
     place = {row.id: number for number, row in enumerate(rated)}
@@ -158,18 +169,18 @@ _QUALITY, _CARELESS = "quality", "is_careless"
 
 
 def truth_of(rated: RatedDialogue) -> Mapping[str, Any]:
-    """What a simulation wrote down about a conversation; nothing for real ones."""
+    """What a simulation wrote down about a dialogue; nothing for real ones."""
     truth = rated.dialogue.metadata.get("truth")
     return truth if isinstance(truth, Mapping) else {}
 
 
 def is_simulated(rated: Sequence[RatedDialogue]) -> bool:
-    """Whether the truth of every conversation is known."""
+    """Whether the truth of every dialogue is known."""
     return all(_QUALITY in truth_of(row) and _CARELESS in truth_of(row) for row in rated)
 
 
 def truth_pairs(tests: Sequence[Sequence[RatedDialogue]]) -> list[NumberedPairs] | None:
-    """Pairs whose true quality differs by a point or more; None unless every conversation is simulated."""
+    """Pairs whose true quality differs by a point or more; None unless every dialogue is simulated."""
     if not all(is_simulated(test) for test in tests):
         return None
     return [
@@ -178,7 +189,7 @@ def truth_pairs(tests: Sequence[Sequence[RatedDialogue]]) -> list[NumberedPairs]
 
 
 def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerdict]) -> Section:
-    """The ratings furthest from what similar dialogues predict: a list, and the first conversations as they were held."""
+    """The ratings furthest from what similar dialogues predict: a list, and the first dialogues as they were held."""
     by_id = {verdict.id: verdict for verdict in rated}
     doubted = sorted((verdict for verdict in verdicts if verdict.is_believed is False), key=_distance, reverse=True)
     share = len(doubted) / len(verdicts) if verdicts else 0.0
@@ -194,9 +205,9 @@ def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerd
         words.append(against)
     knows = is_simulated(rated)
     columns = [
-        Column("dialogue", "Conversation"),
+        Column("dialogue", "Dialogue"),
         Column("system", "System"),
-        Column("rating", "RatedDialogue", "number", 0),
+        Column("rating", "Rated", "number", 0),
         Column("expected", "Expected", "number", 1),
         Column("end", "How it ended"),
     ]
@@ -276,8 +287,8 @@ def evaluator_report(
     own = accuracies[EVALUATOR]
     best = max(contest.rows[1:], key=lambda row: accuracies[row.name].value)
     n_users = len(set(groups_of(rated)))
-    who = "users" if any(entry.user is not None for entry in rated) else "groups of neighbouring conversations"
-    opening = "Simulated conversations whose truth is known. Learned from " if is_simulated(rated) else "Learned from "
+    who = "users" if any(entry.user is not None for entry in rated) else "groups of neighbouring dialogues"
+    opening = "Simulated dialogues whose truth is known. Learned from " if is_simulated(rated) else "Learned from "
     sections = (
         _accuracy_section(contest, accuracies, seed),
         _calibration_section(contest),
@@ -289,9 +300,9 @@ def evaluator_report(
         study=data,
         title="An evaluator learned from ratings",
         summary=Summary(
-            f"The evaluator finds the better of two conversations in {_words(own)} of held-out pairs, "
+            f"The evaluator finds the better of two dialogues in {_words(own)} of held-out pairs, "
             f"{best.label} in {_words(accuracies[best.name])}.",
-            f"{opening}{len(rated):,} ratings. The pairs lie 3 points or more apart, and every conversation was judged by an "
+            f"{opening}{len(rated):,} ratings. The pairs lie 3 points or more apart, and every dialogue was judged by an "
             f"evaluator that had learned from other {who} only; confidence intervals are over {n_users:,} {who}. "
             + _lead_words(contest.lead(best, wide, seed=seed), best.label),
             figure=_accuracy_figure(contest, accuracies),
@@ -314,7 +325,7 @@ def evaluator_report(
 def _accuracy_figure(contest: Contest, accuracies: Mapping[str, Estimate]) -> Figure:
     return Figure(
         "accuracy",
-        "How often the better of two held-out conversations is found",
+        "How often the better of two held-out dialogues is found",
         dot_interval(
             [Dot(row.label, accuracies[row.name]) for row in contest.rows],
             value_title="pairs ordered right",
@@ -337,7 +348,7 @@ def _accuracy_section(contest: Contest, accuracies: Mapping[str, Estimate], seed
     if (true := truth_pairs(contest.tests)) is not None:
         kinds["truth"] = true
         columns.append(Column("truth", "True quality 1+ apart", "percent_estimate", 1))
-    columns.append(Column("lead", "Evaluator's lead", "percent_estimate", 1))
+    columns.append(Column("lead", "Evaluator's lead", "percent_estimate", 1, unit=PERCENTAGE_POINTS))
     wide = contest.pairs(far_apart)
     rows: list[tuple[Cell, ...]] = []
     for row in contest.rows:
@@ -350,7 +361,7 @@ def _accuracy_section(contest: Contest, accuracies: Mapping[str, Estimate], seed
     ]
     if true is not None:
         words.append(
-            "These conversations are simulated, so their true quality is known. The evaluator never sees it; the column "
+            "These dialogues are simulated, so their true quality is known. The evaluator never sees it; the column "
             "'True quality' shows how well it recovers what the noisy ratings hide."
         )
     table = Table(
@@ -419,7 +430,7 @@ def _systems_section(rated: Sequence[RatedDialogue], expected: Mapping[str, floa
         dots += [Dot(name, given, "users rated"), Dot(name, judged, "evaluator expects")]
     columns = (
         Column("system", "System"),
-        Column("n", "Conversations", "count"),
+        Column("n", "Dialogues", "count"),
         Column("rated", "Users rated", "estimate"),
         Column("expected", "Evaluator expects", "estimate"),
     )
@@ -442,7 +453,7 @@ def _how_section(aspects: Sequence[Aspect]) -> Section:
         "how",
         "How it was made",
         (
-            f"The evaluator is a Gaussian process over {_listed(aspects)} of the conversations; its settings were chosen by "
+            f"The evaluator is a Gaussian process over {_listed(aspects)} of the dialogues; its settings were chosen by "
             "cross-validation over users. Every rating counts softly, since single ratings are noisy, and what a user adds to "
             "all of theirs is explained away.",
             "Accuracy is the share of pairs within a held-out fifth of the users that are ordered right. No user is on both "
@@ -464,7 +475,7 @@ def _next_steps(lead: Estimate, other: str) -> tuple[str, ...]:
     if lead.low > 0:
         return (
             f"Use the evaluator: it is better than {other}. Check it again on dialogues of systems it has not seen.",
-            "Its scores do not replace people where a decision between systems matters: compare those in a study.",
+            "Its scores do not replace human raters where a decision between systems matters: compare those in a study.",
         )
     if lead.high < 0:
         return (f"Use {other} instead: it does better than the evaluator, and is simpler.",)
@@ -484,5 +495,5 @@ def _words(share: Estimate) -> str:
     if not share.is_known:
         return "an unknown share"
     return f"{share.value:.0%}" + (
-        f" (95% confidence interval {share.low:.0%} to {share.high:.0%})" if share.has_interval else ""
+        f" (95% confidence interval {100 * share.low:.0f} to {share.high:.0%})" if share.has_interval else ""
     )

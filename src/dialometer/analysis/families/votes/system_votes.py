@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.scale_units import compared_types
-from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
+from dialometer.analysis.base.wording import criterion_label, listed, n_of, percent, system_label
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
 from dialometer.errors import NotEnoughData
 from dialometer.model.study import Comparison, Study
@@ -153,7 +153,7 @@ def _pairs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
         notes.append(f"{n_of(len(read) - len(decided), 'answer')} “cannot tell” count as no vote.")
     n_bad = int((decided["winner"] == BOTH_BAD).sum())
     if n_bad:
-        share = f"{100 * n_bad / len(decided):.1f} % of votes"
+        share = f"{percent(n_bad / len(decided))} of votes"
         notes.append(f"{n_of(n_bad, 'answer')} “both are bad” ({share}) count as ties in the ranking.")
         decided = decided.with_columns(winner=pl.col("winner").replace(BOTH_BAD, TIE))
     return decided.select(_VOTE_COLUMNS), tuple(notes)
