@@ -15,6 +15,10 @@ STUDIES = [
     pytest.param("avatar", 8, marks=SLOW),
     pytest.param("strategies", 10, marks=SLOW),
     pytest.param("anchoring", 8, marks=SLOW),
+    pytest.param("likert", 6, marks=SLOW),
+    pytest.param("rubric", 6, marks=SLOW),
+    pytest.param("arena", 6, marks=SLOW),
+    pytest.param("wizard", 6, marks=SLOW),
 ]
 
 

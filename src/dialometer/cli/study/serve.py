@@ -315,7 +315,8 @@ def _tell(study_folders: StudyFolders, studies: dict[str, Study], address: str, 
             results.print(f"Wizards open  [bold]{own}wizard?key={settings.wizard_key}[/]", soft_wrap=True)
         results.print(f"Programs use  {own}api/v1 (key in {SERVING_FILE} in the study's folder)", soft_wrap=True)
     if study_folders.parent:
-        results.print(f"[bold]{len(study_folders.names())} studies[/] in {study_folders.parent}", soft_wrap=True)
+        n = len(study_folders.names())
+        results.print(f"[bold]{n} {'study' if n == 1 else 'studies'}[/] in {study_folders.parent}", soft_wrap=True)
         results.print(f"Raters open   {address}NAME/ once a study is started at the dashboard", soft_wrap=True)
         results.print(f"Programs use  {address}NAME/api/v1 (key in {SERVING_FILE} there)", soft_wrap=True)
     results.print(f"Dashboard     [bold]{address}dashboard/[/]", soft_wrap=True)
