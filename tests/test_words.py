@@ -40,7 +40,7 @@ RETIRED = {
     r"people (?:rated?|judged?|took part|take part|have taken part|have come)": "raters",
     r"(?:opens? (?:it|the study)|serve it) to people": "raters",
     r"(?:judgments?|ratings|mean) of (?:the )?(?:people|a person)": "human raters",
-    r"(?:models?|models'|programs) (?:and|beside|with|not) people": "human raters",
+    r"(?:models?|models'|programs|raters,) (?:and|beside|with|not) people": "human raters",
     r"one person's (?:rating|judgment|answer)s?|the same (?:person|people) (?:gives?|rated|judged|preferred)": "rater",
     r"(?:same|other|different|single|most) people": "raters",
     r"no sign that": "no significant difference",

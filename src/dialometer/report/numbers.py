@@ -81,7 +81,8 @@ def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) ->
         return fallback
     is_wide = estimate.low >= 10 if estimate.unit in RATIO_UNITS else half >= _WIDE
     usual = 0 if is_percent or is_wide else min(2, fallback)
-    return usual if half >= 2 * 10**-usual else max(usual, _precise_digits(half))
+    least = 1.0 if is_percent else 2 * 10**-usual  # a tenth of a percent matters less than percentages that look alike
+    return usual if half >= least else max(usual, _precise_digits(half))
 
 
 def _half(estimate: Estimate, *, is_percent: bool = False) -> float:

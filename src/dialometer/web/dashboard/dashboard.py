@@ -155,7 +155,7 @@ class PageRequest:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-GROUP_WORDS: Mapping[Group, str] = {"people": "people", "simulated": "simulated raters", "models": "models"}
+GROUP_WORDS: Mapping[Group, str] = {"people": "human raters", "simulated": "simulated raters", "models": "models"}
 
 
 class Templates:

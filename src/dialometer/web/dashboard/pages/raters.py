@@ -113,7 +113,7 @@ def make_resume_link(dashboard: Dashboard, request: PageRequest) -> Response:
     running = request.running
     session_id, token = _session_id(running, request), new_token()
     if running.store.sessions.get(session_id).source != "person":
-        raise DialometerError("only people resume a session", remedy="choose a rater who is a person")
+        raise DialometerError("only human raters resume a session", remedy="choose a human rater")
     running.store.sessions.renew_token(session_id, token)
     dashboard.note(request, "made a resume link", f"{running.name}: rater {request.params['ordinal']}")
     link = f"{request.origin}{dashboard.studies.address_of(running.name)}{RESUME}/{token}"
