@@ -57,4 +57,8 @@ def side_alpha(
         label=label,
     )
     n_alone = int((~is_pairable).sum())
-    return estimate.with_note(f"{n_alone} pair{'s' * (n_alone != 1)} judged by one rater excluded") if n_alone else estimate
+    return (
+        estimate.with_note(f"{n_alone} pair{'s' * (n_alone != 1)} judged by one rater excluded")
+        if n_alone
+        else estimate
+    )
