@@ -105,6 +105,13 @@ def _scales_exist(c: _Checker) -> None:
     criteria = [criterion.name for criterion in c.spec.criteria]
     for i, criterion in enumerate(c.spec.criteria):
         c.known(criterion.scale, c.spec.scales, "scale", ("criteria", i, "scale"))
+        scale = c.spec.scales.get(criterion.scale)
+        if criterion.reason and scale is not None and (scale.marks_text or (scale.takes_own_words and not scale.option_names())):
+            c.add(
+                ("criteria", i, "reason"),
+                f"answers on the scale '{criterion.scale}' hold words of their own already",
+                "leave the reason out",
+            )
     replaced = [(("presentation", "scales"), c.spec.presentation.scales)]
     replaced += [((*path, "scales"), change.scales) for path, change in _changes(c) if change.scales]  # type: ignore[misc]
     for path, scales in replaced:

@@ -14,6 +14,7 @@ from dialometer.recruit.qualifying import met_qualifications
 
 WORDS_PER_SECOND = 4.0  # careful silent reading, about 240 words a minute
 SECONDS_PER_SCREEN = 3.0
+SECONDS_PER_REASON = {None: 0.0, "optional": 5.0, "required": 15.0}
 SECONDS_PER_CHAT_TURN = 20.0
 
 
@@ -236,7 +237,8 @@ def item_seconds(study: Study, item: Item, block: Block, condition: Condition) -
     seconds = _n_words(item, n_targets) / WORDS_PER_SECOND + n_screens * SECONDS_PER_SCREEN
     for criterion in criteria:
         scale = study.scale_for(criterion, presentation)
-        seconds += scale.seconds_per_answer * (1 if scale.compares else n_targets)
+        n_answers = 1 if scale.compares else n_targets
+        seconds += (scale.seconds_per_answer + SECONDS_PER_REASON[criterion.reason]) * n_answers
     return seconds + chat_seconds(item)
 
 

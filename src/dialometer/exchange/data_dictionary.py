@@ -69,7 +69,11 @@ def _allowed_values(study: Study) -> dict[str, list[str]]:
         "state": list(get_args(State)),
         "block": [block.name for block in study.blocks],
         "system": systems,
-        "criterion": [criterion.name for criterion in spec.criteria],
+        "criterion": [
+            name
+            for criterion in spec.criteria
+            for name in (criterion.name, *([criterion.reason_name] if criterion.reason else []))
+        ],
         "scale": sorted({scale.type for scale in scales}),
         "choice": _choices(scales, systems),
         "worst": systems if any(scale.choice_form == "ends" for scale in scales) else [],
@@ -132,6 +136,7 @@ def _describe_criterion(study: Study, criterion: Criterion) -> dict[str, Any]:
         "question": criterion.question,
         "definition": criterion.definition,
         "is_required": criterion.is_required,
+        **({"reason": criterion.reason, "reasons_under": criterion.reason_name} if criterion.reason else {}),
         "scales": [
             {**_describe_scale(scale), "conditions": conditions} for scale, conditions in _scales_of(study, criterion)
         ],

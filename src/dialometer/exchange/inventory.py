@@ -161,4 +161,5 @@ def free_texts(study: Study) -> list[str]:
     spec = study.spec
     asked = [(question.name, question.scale) for question in (*spec.pre_questionnaire, *spec.post_questionnaire)]
     asked += [(criterion.name, criterion.scale) for criterion in spec.criteria]
-    return [name for name, scale in asked if spec.scales[scale].takes_own_words]
+    written = [name for name, scale in asked if spec.scales[scale].takes_own_words]
+    return written + [criterion.reason_name for criterion in spec.criteria if criterion.reason]

@@ -24,11 +24,13 @@ from dialometer.exchange.records import (
 from dialometer.model.item import DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.scale import Scale, Value
 from dialometer.model.session import Answer, Judgment
-from dialometer.model.study import Block, Study
+from dialometer.model.study import REASON, Block, Study
 from dialometer.model.values import is_missing
 from dialometer.registry import did_you_mean
+from dialometer.scales.text import Text
 from dialometer.storage.imports import ImportedSession
 
+_REASON = Text(max_length=100_000)
 MISSING_VALUES = "missing values (NA, n/a, - and the like)"
 
 
@@ -116,7 +118,12 @@ class TargetFinder:
         item = self.study.items_by_id.get(record.item)
         if item is None:
             return Mismatch(f"the study has no item '{record.item}'", did_you_mean(record.item, self._ids()), "item")
-        criterion_name = self.criteria.find(record.criterion or self._only_criterion())
+        named = record.criterion or self._only_criterion()
+        is_reason = named.endswith(REASON)
+        criterion_name = self.criteria.find(named.removesuffix(REASON))
+        if is_reason and criterion_name is not None and not self.study.criteria_by_name[criterion_name].reason:
+            remedy = f"add 'reason: optional' to the criterion '{criterion_name}' of the study"
+            return Mismatch(f"the study asks for no reasons for '{criterion_name}'", remedy, "criterion")
         if criterion_name is None and not record.criterion:
             remedy = f"--map criterion=COLUMN, or --map criterion=:{self.study.spec.criteria[0].name} for all rows"
             return Mismatch("nothing says which of the study's criteria was judged", remedy)
@@ -130,8 +137,9 @@ class TargetFinder:
         presentation = self.study.presentation(dict(condition), block)
         scale_name = presentation.scales.get(criterion.name, criterion.scale)
         scale = self.study.spec.scales[scale_name]
-        if record.scale and record.scale != scale.type:
-            message = f"it was answered on a scale of type {record.scale}, but the study asks for {scale.type}"
+        expected = _REASON if is_reason else scale
+        if record.scale and record.scale != expected.type:
+            message = f"it was answered on a scale of type {record.scale}, but the study asks for {expected.type}"
             return Mismatch(message, "import into the study that it was collected with", "scale")
         order = self._order(record, item)
         if isinstance(order, Mismatch):
@@ -139,9 +147,10 @@ class TargetFinder:
         system = self._system(record, item, scale)
         if isinstance(system, Mismatch):
             return system
-        number = self._numbers.setdefault((item.id, criterion.name, system, record.turn), len(self._numbers))
+        stored = criterion.reason_name if is_reason else criterion.name
+        number = self._numbers.setdefault((item.id, stored, system, record.turn), len(self._numbers))
         return self._turn(record, item) or JudgmentTarget(
-            number, criterion.name, scale_name, scale, system, order, block.name
+            number, stored, scale_name, expected, system, order, block.name
         )
 
     def _only_criterion(self) -> str:

@@ -19,10 +19,12 @@ from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueIt
 from dialometer.model.marks import Passage
 from dialometer.model.recording import Recording
 from dialometer.model.scale import Scale
-from dialometer.model.study import Criterion, Presentation, Question, Study
+from dialometer.model.study import REASON, Criterion, Presentation, Question, Study
+from dialometer.scales.text import Text
 
 CONSENT_FIELD = "consent"
 MORE_FIELD = "more"
+_REASON = Text(multiline=True, max_length=2000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +310,7 @@ def _criterion_fields(
         made = _make_fields(study, item, name, shown, len(systems))
         if marks_text:
             made = [replace(field, passages=_passages(study, item, systems, shown, field)) for field in made]
-        study.remembered[key] = made
+        study.remembered[key] = _with_reasons(study, study.criteria_by_name[name], shown, made)
     fields: list[Field] = study.remembered[key]
     return fields
 
@@ -345,6 +347,29 @@ def _make_fields(study: Study, item: Item, name: str, shown: Presentation, n_sys
         turns = [i for i, turn in enumerate(item.turns) if turn.role == "agent"]
         return [Field(name=f"{name}.t{i}", target=f"t{i}", **common) for i in turns]
     return [Field(name=name, **common)]
+
+
+def _with_reasons(study: Study, criterion: Criterion, shown: Presentation, fields: list[Field]) -> list[Field]:
+    """Each field followed by the one for its reason, where the criterion asks for reasons."""
+    if criterion.reason is None:
+        return fields
+    asked = fill(study, shown, criterion.reason_question) or _language(study).text("reason.question")
+    is_required = criterion.reason == "required" and criterion.is_required
+    return [
+        one
+        for field in fields
+        for one in (
+            field,
+            Field(
+                field.name + REASON, asked, _REASON, label=field.label, target=field.target, is_required=is_required
+            ),
+        )
+    ]
+
+
+def criterion_of(field: Field) -> str:
+    """The name under which the answer of a field is stored."""
+    return field.name.split(".", 1)[0] + (REASON if field.name.endswith(REASON) else "")
 
 
 def _questions(study: Study, part: str) -> list[Question]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dialometer.errors import AnswerError, AnswersRejected
-from dialometer.flow.screens import Field, Screen
+from dialometer.flow.screens import Field, Screen, criterion_of
 from dialometer.flow.steps import Step
 from dialometer.model.scale import Value
 from dialometer.model.session import Answer, Judgment
@@ -66,7 +66,7 @@ def to_judgments(
         if field.name not in values:
             continue
         value = values[field.name]
-        criterion = field.name.split(".", 1)[0]
+        criterion = criterion_of(field)
         turn = int(field.target[1:]) if field.target.startswith("t") else None
         if field.scale.compares:
             system, side = "", int(value) if isinstance(value, str) and value in systems else 0

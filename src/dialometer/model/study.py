@@ -267,6 +267,12 @@ class Design(Part):
         return int(self.stale_after_minutes * 60_000)
 
 
+REASON = ".reason"
+"""What follows the name of a criterion where a reason for an answer is stored."""
+REASON_SCALE = "text"
+"""The type of scale on which reasons are written."""
+
+
 class Criterion(Part):
     """One thing a rater judges."""
 
@@ -276,6 +282,17 @@ class Criterion(Part):
     label: str = ""
     scale: str = Field(description="Name of one of the scales.")
     is_required: bool = True
+    reason: Literal["optional", "required"] | None = Field(
+        default=None, description="Whether raters are asked for a reason in their own words; not if left out."
+    )
+    reason_question: str = Field(
+        default="", description="How the reason is asked for; a sentence of the interface if left out."
+    )
+
+    @property
+    def reason_name(self) -> str:
+        """Under which name reasons are stored beside the answers; no criterion can have it."""
+        return self.name + REASON
 
 
 class Question(Part):
@@ -436,7 +453,8 @@ class Study:
     def written_types(self) -> list[str]:
         """The types of scales that are answered in raters' own words; judgments name their scale by its type."""
         scales = self.spec.scales.values()
-        return sorted({scale.type for scale in scales if scale.takes_own_words and not scale.option_names()})
+        types = {scale.type for scale in scales if scale.takes_own_words and not scale.option_names()}
+        return sorted(types | ({REASON_SCALE} if any(criterion.reason for criterion in self.spec.criteria) else set()))
 
     @cached_property
     def gold_ids(self) -> frozenset[str]:

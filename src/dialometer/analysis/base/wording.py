@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dialometer.model.estimate import Estimate
-from dialometer.model.study import Criterion, Factor, Level, Study
+from dialometer.model.study import REASON, Criterion, Factor, Level, Study
 from dialometer.report.numbers import digits_of, write_estimate, write_number, write_p, write_percent
 
 COHEN = "Cohen 1988: 0.2 small, 0.5 medium, 0.8 large"
@@ -198,7 +198,9 @@ def system_label(study: Study, name: str) -> str:
 
 def criterion_label(study: Study, name: str) -> str:
     """The criterion's label, else its name."""
-    criterion = study.criteria_by_name.get(name)
+    criterion = study.criteria_by_name.get(name.removesuffix(REASON))
+    if name.endswith(REASON) and isinstance(criterion, Criterion):
+        return f"{criterion.label or criterion.name}, reason"
     return (criterion.label or criterion.name) if isinstance(criterion, Criterion) else name
 
 

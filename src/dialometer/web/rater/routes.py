@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from dialometer.errors import AnswersRejected, FlowError
 from dialometer.flow.engine import Flow
-from dialometer.flow.screens import Screen
+from dialometer.flow.screens import Screen, criterion_of
 from dialometer.model.scale import Value
 from dialometer.model.session import ERASED_STATES, Receipt, Session
 from dialometer.recruit.platforms import platform_of
@@ -53,7 +53,7 @@ def earlier_answers(flow: Flow, session: Session, screen: Screen) -> dict[str, o
         values[judgment.criterion, target] = judgment.value
     answers: dict[str, object] = {}
     for field in screen.fields:
-        criterion = field.name.split(".", 1)[0]
+        criterion = criterion_of(field)
         # A field about the whole item has no place, but the one system shown has.
         is_whole = not field.target and not field.scale.compares and len(places) == 1
         value = values.get((criterion, "1" if is_whole else field.target))
