@@ -35,7 +35,7 @@ def test_a_reason_is_asked_beside_the_choice_and_needed_where_the_study_says_so(
     with Store.open(tmp_path / "study.db") as store:
         flow = Flow(study, store, clock=lambda: 1_800_000_000_000)
         session = flow.arrive(external_id="p1").session
-        while not (screen := flow.screen(session)).kind == "item":
+        while (screen := flow.screen(session)).kind != "item":
             given = {"consent": "agree"} if screen.kind == "consent" else {
                 field.name: field.scale.option_names()[0] for field in screen.fields
             }  # fmt: skip
@@ -64,7 +64,7 @@ def test_reasons_are_listed_and_change_no_number(folder):
     assert len(rows) == len(given)
     assert rows[0]["answer"].startswith("best: ")
     assert "worst: " in rows[0]["answer"]
-    assert set(row["reason"] for row in rows) == set(given["choice"])
+    assert {row["reason"] for row in rows} == set(given["choice"])
     assert "100% of" in found.sections[0].paragraphs[0]
     report = analyse_folder(folder, n_resamples=100)
     assert [s.title for s in report.appendix if s.name == "reasons"] == ["Reasons in raters' own words"]

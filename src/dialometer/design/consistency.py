@@ -105,8 +105,9 @@ def _scales_exist(c: _Checker) -> None:
     criteria = [criterion.name for criterion in c.spec.criteria]
     for i, criterion in enumerate(c.spec.criteria):
         c.known(criterion.scale, c.spec.scales, "scale", ("criteria", i, "scale"))
-        scale = c.spec.scales.get(criterion.scale)
-        if criterion.reason and scale is not None and (scale.marks_text or (scale.takes_own_words and not scale.option_names())):
+        asked = c.spec.scales.get(criterion.scale)
+        has_words = asked is not None and (asked.marks_text or (asked.takes_own_words and not asked.option_names()))
+        if criterion.reason and has_words:
             c.add(
                 ("criteria", i, "reason"),
                 f"answers on the scale '{criterion.scale}' hold words of their own already",
