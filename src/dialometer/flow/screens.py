@@ -360,9 +360,7 @@ def _with_reasons(study: Study, criterion: Criterion, shown: Presentation, field
         for field in fields
         for one in (
             field,
-            Field(
-                field.name + REASON, asked, _REASON, label=field.label, target=field.target, is_required=is_required
-            ),
+            Field(field.name + REASON, asked, _REASON, label=field.label, target=field.target, is_required=is_required),
         )
     ]
 
