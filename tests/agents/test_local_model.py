@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -11,6 +13,7 @@ from pydantic import ValidationError
 from commands import invoke
 from dialometer.agents import AGENTS
 from dialometer.agents.local_server import INSTALL, find_weights, start_server, usual_threads
+from dialometer.cli.demo._studies import add_chat
 from dialometer.errors import AgentError
 from dialometer.model.dialogue import Turn
 
@@ -154,3 +157,29 @@ def test_its_responses_become_a_study(weights, tmp_path):
     assert (told["n_items"], told["n_asked"]) == (2, 4)
     invoke("new", "compare", tmp_path / "study", "--responses", out)
     assert '"problems": []' in invoke("check", tmp_path / "study", "--json")
+
+
+@pytest.mark.slow
+def test_the_command_serves_it_to_others(weights):
+    command = [sys.executable, "-m", "dialometer", "local-model", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
+        try:
+            told = json.loads(served.stdout.readline())
+            agent = AGENTS.get("openai").model_validate({**told, "max_tokens": 4, "api_key_env": ""})
+            assert told["base_url"].startswith("http://127.0.0.1:")
+            assert next(agent.stream(HISTORY)).text
+        finally:
+            served.send_signal(signal.SIGINT)
+            assert served.wait(20) == 0
+
+
+@pytest.mark.slow
+def test_the_demo_has_a_chat_with_it(weights, tmp_path):
+    assert add_chat(tmp_path / "talk")
+    assert json.loads(invoke("check", tmp_path / "talk", "--json"))["problems"] == []
+
+
+def test_without_it_the_demo_has_none(monkeypatch, tmp_path):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    assert not add_chat(tmp_path / "talk")
+    assert not (tmp_path / "talk").exists()

@@ -64,7 +64,7 @@ def add_to(app: typer.Typer) -> None:
         else:
             if calls_agents:
                 _show_calls(calls)
-            _show(study, problems, folder, with_diff=with_diff)
+            _show(study, problems, folder, with_diff=with_diff, is_unchecked=not calls)
         if errors:
             raise typer.Exit(1)
 
@@ -107,7 +107,9 @@ def _about(call: AgentCall) -> str:
     return "took      " + " · ".join(parts)
 
 
-def _show(study: Study | None, problems: list[Problem], folder: Path, *, with_diff: bool) -> None:
+def _show(
+    study: Study | None, problems: list[Problem], folder: Path, *, with_diff: bool, is_unchecked: bool = True
+) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results
@@ -127,7 +129,8 @@ def _show(study: Study | None, problems: list[Problem], folder: Path, *, with_di
     n_errors = sum(problem.severity == "error" for problem in problems)
     if n_errors or study is None:
         results.print(
-            f"\n[red]{n_errors} error{'s' if n_errors != 1 else ''}[/], nothing else was checked. Fix these, then check again."
+            f"\n[red]{n_errors} error{'s' if n_errors != 1 else ''}[/]{', nothing else was checked' if is_unchecked else ''}. "
+            "Fix these, then check again."
         )
         return
     if study.spec.items.pairs == "controlled" and with_diff:
