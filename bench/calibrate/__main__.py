@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.calibrate.cells import Cell, all_cells, short_cells
 from bench.calibrate.page import write_page
-from bench.calibrate.reference import icc_truths, prepare, promised_power
+from bench.calibrate.reference import prepare, stored_promise, stored_truths
 from bench.calibrate.run import run, stored
 from bench.calibrate.table import Summary, markdown, row, summarise
 
@@ -52,17 +52,15 @@ def references(folder: Path, cells: list[Cell], seed: int, n_processes: int) -> 
             job.result()
 
 
-def summaries(folder: Path, cells: list[Cell], seed: int, *, with_reference: bool) -> list[Summary]:
-    """The rates of all cells that have studies."""
+def summaries(folder: Path, cells: list[Cell]) -> list[Summary]:
+    """The rates of all cells that have studies, beside what is on disk to compare them with."""
     made = []
     for cell in cells:
         lines = stored(folder, cell)
-        if not lines:
-            continue
-        has_icc = any(line.get("icc") for line in lines)
-        truth = icc_truths(folder, cell, seed) if has_icc and with_reference else None
-        promised = promised_power(folder, cell, seed) if cell.effect and with_reference else None
-        made.append(summarise(cell, lines, icc_truth=truth, promised=promised))
+        if lines:
+            truth = stored_truths(folder, cell) if any(line.get("icc") for line in lines) else None
+            promised = stored_promise(folder, cell) if cell.effect else None
+            made.append(summarise(cell, lines, icc_truth=truth, promised=promised))
     return made
 
 
@@ -104,9 +102,9 @@ def main() -> None:
             tell=lambda line: print(line, file=sys.stderr, flush=True),
             until=arguments.until,
         )
-    if not arguments.no_reference:
+    if not arguments.no_reference and not arguments.table_only:
         references(arguments.folder, cells, arguments.seed, arguments.processes)
-    made = summaries(arguments.folder, cells, arguments.seed, with_reference=not arguments.no_reference)
+    made = summaries(arguments.folder, cells)
     print(markdown([row(rates) for rates in made]))
     for rates in made:
         for word, what in (("missed", rates.problems), ("unfinished", rates.unfinished)):

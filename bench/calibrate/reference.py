@@ -41,8 +41,19 @@ def promised_power(folder: Path, cell: Cell, seed: int) -> Rate:
         found = simulate_tests(study, setting, range(n))
         return [sum(any(p <= ALPHA for p in one.values()) for one in found), n]
 
-    hits, n = _kept(folder / "reference" / f"power_{cell.name.replace(f'_{cell.kind}', '')}_{n}.json", make)
+    hits, n = _kept(_promises(folder, cell, str(n)), make)
     return Rate(hits, n)
+
+
+def stored_promise(folder: Path, cell: Cell) -> Rate | None:
+    """The promise that is on disk, the one from most studies where there are several."""
+    place = _promises(folder, cell, "*")
+    files = [json.loads(file.read_text(encoding="utf-8")) for file in place.parent.glob(place.name)]
+    return Rate(*max(files, key=lambda counts: counts[1])) if files else None
+
+
+def _promises(folder: Path, cell: Cell, n: str) -> Path:
+    return folder / "reference" / f"power_{cell.name.replace(f'_{cell.kind}', '')}_{n}.json"
 
 
 def prepare(folder: Path, cell: Cell, seed: int, *, has_icc: bool) -> None:
@@ -60,7 +71,6 @@ def icc_truths(folder: Path, cell: Cell, seed: int) -> dict[str, float]:
     Magnitudes are reported by their consistency, ICC(3,1), so that is their truth.
     """
     assumed = cell.assumed
-    key = f"icc_{cell.design}_{cell.effect:g}_{assumed.item_sd:g}_{assumed.taste_sd:g}_{assumed.careless:g}"
 
     def make() -> dict[str, float]:
         study = resized(cached_study(cell.design, cell.n_items), MANY_ITEMS)
@@ -74,8 +84,19 @@ def icc_truths(folder: Path, cell: Cell, seed: int) -> dict[str, float]:
             for measure in measures.criteria
         }
 
-    truths: dict[str, float] = _kept(folder / "reference" / f"{key}.json", make)
+    truths: dict[str, float] = _kept(_icc_file(folder, cell), make)
     return truths
+
+
+def stored_truths(folder: Path, cell: Cell) -> dict[str, float] | None:
+    """The true ICCs that are on disk."""
+    file = _icc_file(folder, cell)
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+
+def _icc_file(folder: Path, cell: Cell) -> Path:
+    a = cell.assumed
+    return folder / "reference" / f"icc_{cell.design}_{cell.effect:g}_{a.item_sd:g}_{a.taste_sd:g}_{a.careless:g}.json"
 
 
 def _icc(y: Any, target: Any, rater: Any, *, is_consistency: bool) -> float:
