@@ -34,7 +34,7 @@ def before_and_now(made: Sequence[Summary]) -> str:
     rows = []
     for words, before, name in FALSE_CLAIMS:
         if name in by_name:
-            rows.append((f"{words}: false claims", _share(before), _share(by_name[name].claims), "at most 5%"))
+            rows.append((f"{words}: false claims", _share(before), _share(by_name[name].claims), "5%, beside chance"))
     words, name = ICC_COVERED
     if name in by_name and by_name[name].icc.n:
         rows.append((f"{words}: holds the truth", "57% [53, 61]", _share(by_name[name].icc), "at least 95%"))

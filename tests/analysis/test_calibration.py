@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.calibrate.before import FALSE_CLAIMS, ICC_COVERED, POWER, before_and_now
 from bench.calibrate.cells import DESIGNS, FEW, Cell, all_cells, cached_study, short_cells
 from bench.calibrate.one import record, shuffled_ranks, simulated
+from bench.calibrate.reference import stored_promise
 from bench.calibrate.run import chunks_left, keep, run, stored
 from bench.calibrate.table import Rate, markdown, row, summarise
 
@@ -101,6 +102,16 @@ def test_power_makes_the_tests_of_the_report(design):
     )
 
 
+def test_the_table_uses_the_largest_promise_on_disk(tmp_path):
+    cell = replace(short_cells()[0], effect=0.5)
+    assert stored_promise(tmp_path, cell) is None
+    (tmp_path / "reference").mkdir()
+    name = cell.name.replace("_tests", "")
+    for hits, n in ((90, 200), (400, 800)):
+        (tmp_path / "reference" / f"power_{name}_{n}.json").write_text(json.dumps([hits, n]))
+    assert stored_promise(tmp_path, cell) == stored_promise(tmp_path, replace(cell, kind="report")) == Rate(400, 800)
+
+
 def test_imported_ratings_of_one_system_per_item_are_simulated_so():
     data = simulated(Cell("ratings-crossed", 12, 0.6, Assumptions(), "tests", 1), 0, 1)
     assert data.judgments.group_by("rater", "item").len()["len"].to_list() == [1] * 120
@@ -138,4 +149,4 @@ def test_before_and_now_reads_cells_that_exist():
     cell = next(cell for cell in all_cells() if cell.name == FALSE_CLAIMS[0][2])
     line = {"number": 0, "tests": {"a": {"p": 0.5, "value": 0.5, "low": 0.1, "high": 0.9}}, "claims": []}
     table = before_and_now([summarise(cell, [line] * 400)])
-    assert "| 97/100 = 97.0% [92, 99] | 0/400 = 0.0% [0, 1] | at most 5% |" in table
+    assert "| 97/100 = 97.0% [92, 99] | 0/400 = 0.0% [0, 1] | 5%, beside chance |" in table
