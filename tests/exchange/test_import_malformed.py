@@ -23,7 +23,9 @@ HEADS = {
     "long": "rater,item,system,criterion,value,time,position,turn,response",
     "batch": "HITId,AssignmentId,WorkerId,AssignmentStatus,SubmitTime,Input.item,Input.system,Answer.quality,Answer.taskAnswers",
     "rankme": "_created_at,_worker_id,informativeness,naturalness,quality,mr,mr_id,ref,team",
-    "votes": "rater,item,a,b,winner,time",
+    "votes": "rater,item,a,b,winner,time,turn,conversation_a,conversation_b,prompt,language",
+    "preferences": "id,chosen,rejected,prompt,rater,chosen_model,rejected_model,time,score",
+    "acute": "worker,winner,loser,pairing_id,question,task_start,eval_choice_0,eval_choice_1,winner_dialogue,loser_dialogue",
     "choices": "rater,strategy,question,choice,gender,age,first,item,time,position",
     "potato": "user,instance_id,displayed_text,quality:::good,quality:::bad",
     "label_studio": "id,annotation_id,annotator,quality,lead_time",
@@ -32,6 +34,15 @@ HEADS = {
 cells = st.one_of(
     st.sampled_from(
         ["", "1", "2", "3.5", "-1", "1e400", "nan", "ann", "bob", "a", "b", "tie", "likert", "magnitude", "pairwise"]
+    ),
+    st.sampled_from(
+        [
+            '"[{""role"": ""user"", ""content"": ""x""}]"',
+            '"[{""role"": ""assistant"", ""content"": [1, {""type"": ""tool_use""}], ""tool_calls"": [1, {}]}]"',
+            '"{""dialogue"": [{""id"": ""a"", ""text"": ""x""}], ""speakers"": [""a""]}"',
+            '"[""x"", null]"',
+            '"\n\nHuman: x\n\nAssistant: y"',
+        ]
     ),
     st.sampled_from(
         ['"[{""q"": 1}]"', "[]", "{", '"""x"""', "2024-05-01", "true", "a|b", '"a', 'b"c', "\x00", "é", "=1+1"]

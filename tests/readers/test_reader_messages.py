@@ -1,6 +1,7 @@
 """Chats with language models: OpenAI-style messages and ShareGPT's conversations."""
 
 import json
+import random
 
 import pytest
 
@@ -133,3 +134,34 @@ def test_an_array_of_chats_and_empty_replies(tmp_path):
 def test_what_cannot_be_read_says_where(tmp_path, record, words):
     with pytest.raises(ReadError, match=words):
         read(tmp_path, {"messages": [{"role": "user", "content": "ok"}]}, record)
+
+
+STRANGE = (None, True, -1, 1.5, "", [], {}, "x", ["x"], {"type": ["x"]}, "\x00", "tool", [None], "\ud800", 10**30)
+
+
+def changed(value, rng):
+    """The value with some of its parts replaced by others that do not belong there."""
+    if rng.random() < 0.08:
+        return rng.choice(STRANGE)
+    if isinstance(value, dict):
+        return {key: changed(inner, rng) for key, inner in value.items()}
+    return [changed(inner, rng) for inner in value] if isinstance(value, list) else value
+
+
+def test_whatever_a_message_holds_is_read_or_refused_in_words(tmp_path):
+    rng = random.Random(4)
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    parts = [{"type": "image_url", "image_url": {"url": "a.png"}}, {"type": "tool_use", "name": "n", "input": {}}]
+    messages = [
+        {"role": "user", "content": [*parts, {"type": "text", "text": "x"}]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "r"},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}, "y"]},
+    ]
+    n_refused = 0
+    for _ in range(150):
+        try:
+            read(tmp_path, {"messages": changed(messages, rng)}, format="messages")
+        except ReadError:
+            n_refused += 1
+    assert 20 < n_refused < 150

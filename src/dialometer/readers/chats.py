@@ -83,7 +83,11 @@ class Chat:
         if len(media) < len(parts):
             others["parts"] = [part for part in parts if not part.get("path")]
         content = message.get("content")
-        kinds = {part.get("type") for part in content if isinstance(part, dict)} if isinstance(content, list) else set()
+        kinds = (
+            {str(part.get("type")) for part in content if isinstance(part, dict)}
+            if isinstance(content, list)
+            else set()
+        )
         has_call = message.get("tool_calls") or message.get("function_call") or kinds & {"tool_use", "tool_result"}
         if not text and has_call:
             return  # only a call or its result; the answer follows
@@ -118,7 +122,7 @@ class Chat:
             elif isinstance(part, dict) and part.get("type") == "tool_result":
                 result, _ = self._text(part.get("content"), place)
                 self._note_result({"tool_call_id": part.get("tool_use_id")}, result)
-            elif isinstance(part, dict) and part.get("type") in THOUGHTS:
+            elif isinstance(part, dict) and str(part.get("type")) in THOUGHTS:
                 others.append(part)
                 self.problems.assume(
                     "what a model thought before it answered is kept in 'turn_fields', not in the text"

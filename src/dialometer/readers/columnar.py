@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -102,9 +102,10 @@ def json_lines(parts: list[ColumnarPart]) -> Iterator[bytes]:
     several = len({part.split for part in parts}) > 1
     for part in parts:
         allowance = Allowance(part.path)
-        for frame in _frames(part.path):
-            allowance.take(int(frame.estimated_size()))
-            yield _as_lines(_with_labels(frame, part, has_splits=several))
+        with _told_in_words(part.path):
+            for frame in _frames(part.path):
+                allowance.take(int(frame.estimated_size()))
+                yield _as_lines(_with_labels(frame, part, has_splits=several))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -159,20 +160,28 @@ def _json(path: Path) -> Any:
 
 
 def _frames(path: Path) -> Iterator[pl.DataFrame]:
-    """The rows of one file in parts; what polars cannot read is an error in words, a panic of its native code too."""
+    """The rows of one file in parts."""
     import polars as pl  # noqa: PLC0415 - heavy, and only these files need it
 
     with path.open("rb") as file:
         head = file.read(8)
+    if head.startswith(_ARROW_STREAM):
+        rows = pl.read_ipc_stream(path).lazy()  # a stream has no index, so it is read whole
+    else:
+        rows = pl.scan_parquet(path) if head.startswith(_PARQUET) else pl.scan_ipc(path)
+    n_rows = rows.select(pl.len()).collect().item()
+    for start in range(0, n_rows, N_PER_PART):
+        yield rows.slice(start, N_PER_PART).collect()
+
+
+@contextmanager
+def _told_in_words(path: Path) -> Iterator[None]:
+    """What polars cannot read is an error in words, a panic of its native code too."""
+    import polars as pl  # noqa: PLC0415
+
     try:
-        if head.startswith(_ARROW_STREAM):
-            rows = pl.read_ipc_stream(path).lazy()  # a stream has no index, so it is read whole
-        else:
-            rows = pl.scan_parquet(path) if head.startswith(_PARQUET) else pl.scan_ipc(path)
-        n_rows = rows.select(pl.len()).collect().item()
-        for start in range(0, n_rows, N_PER_PART):
-            yield rows.slice(start, N_PER_PART).collect()
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        yield
+    except (pl.exceptions.PolarsError, OSError, ValueError, OverflowError) as error:
         raise _unreadable(path, error) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":
