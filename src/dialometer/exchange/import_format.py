@@ -38,6 +38,8 @@ class Intake:
     problems: Problems
     options: ImportOptions = field(default_factory=ImportOptions)
     report: Callable[[int], None] | None = None
+    needs_texts: bool = True
+    """Whether texts of items are wanted: they are where a study is written, and cost most of the time."""
     left_out: Counter[str] = field(default_factory=Counter)
     """What was left out on purpose, in words, and how often."""
     used: dict[str, str] = field(default_factory=dict)

@@ -190,7 +190,7 @@ class ImportReader:
     def match(self, file: ImportFile, study: Study, *, is_new: bool) -> MatchedFile:
         """The records of a file as sessions of the study; a new one has no checks to hold the answers to."""
         matched: MatchedFile | None = None
-        for record, intake in self._records(file, "ImportReader"):
+        for record, intake in self._records(file, "ImportReader", needs_texts=is_new):
             matched = matched or MatchedFile(study, intake)
             if is_new and isinstance(record, AnswerRecord) and (record.part or "post") not in PARTS:
                 intake.left_out[CHECKS] += 1
@@ -241,11 +241,11 @@ class ImportReader:
             n_simulated=sum(visit.facts is not None and visit.facts.source == "simulated" for visit in visits),
         )
 
-    def _records(self, file: ImportFile, doing: str) -> Iterator[tuple[Record, Intake]]:
+    def _records(self, file: ImportFile, doing: str, *, needs_texts: bool = True) -> Iterator[tuple[Record, Intake]]:
         report = self.report
         tell = (lambda line: report(file.path, doing, line)) if report else None
         problems = Problems(str(file.path))
-        intake = Intake(file.path, SourceFile(file.content), problems, self.options, tell)
+        intake = Intake(file.path, SourceFile(file.content), problems, self.options, tell, needs_texts)
         self.intakes[file.path] = intake
         try:
             for record in file.format.records(intake):

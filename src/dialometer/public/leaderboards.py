@@ -55,7 +55,7 @@ def _from_file(path: Path) -> Iterator[Vote]:
     source = SourceFile(path)
     source.probe()
     problems = Problems(str(path))
-    for record in ArenaVotes().records(Intake(path, source, problems, ImportOptions())):
+    for record in ArenaVotes().records(Intake(path, source, problems, ImportOptions(), needs_texts=False)):
         if isinstance(record, JudgmentRecord):
             yield (record.shown[0], record.shown[1], str(record.raw), record.rater, record.item)
     if problems.n_errors:

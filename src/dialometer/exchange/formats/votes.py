@@ -206,7 +206,8 @@ class _VoteTable:
             self.intake.left_out[REPEATS] += 1
             return
         self._voted.add((rater, item, criterion))
-        yield from self._texts(cells, item, (a, b), line)
+        if self.intake.needs_texts:
+            yield from self._texts(cells, item, (a, b), line)
         shown_at_ms, answered_at_ms = cell.times(cells, line)
         yield JudgmentRecord(
             line=line,
