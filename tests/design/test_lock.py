@@ -123,3 +123,20 @@ def test_settings_that_came_later_do_not_change_older_locks(tmp_path):
 def test_parts_have_the_hashes_that_version_0_1_0_wrote(template, part, digest):
     """Fields that came since (both bad, points of checklists, tool calls, media) do not change studies without them."""
     assert part_hashes(load_study(template_folder(template)))[part] == digest
+
+
+def test_fields_of_items_that_came_later_do_not_change_older_locks(folder):
+    """An item's hash as it was before tool calls, media and system prompts could be given."""
+    study = load_study(folder)
+    item = study.items[0]
+    turns = [{"speaker": turn.speaker, "text": turn.text, "role": turn.role} for turn in item.context]
+    content = {
+        "id": item.id,
+        "context": turns,
+        "responses": dict(item.responses),
+        "standard": item.standard,
+        "block": item.block,
+        "metadata": dict(item.metadata),
+    }
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    assert part_hashes(study)[f"items.jsonl: {item.id}"] == hashlib.sha256(text.encode()).hexdigest()

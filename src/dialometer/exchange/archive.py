@@ -23,7 +23,8 @@ from dialometer.errors import DialometerError
 from dialometer.exchange.export_folder import sha256_of
 from dialometer.model.study import Study
 from dialometer.quality.block_list import BlockList
-from dialometer.readers.recordings import copy_recordings
+from dialometer.readers.recordings import copy_media
+from dialometer.readers.study_media import media_files
 from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry, stays_inside, unpack
 
 MANIFEST = "archive.json"
@@ -158,7 +159,7 @@ def copy_study(study: Study, target: Path) -> tuple[Study, dict[str, Any]]:
     for name in (STUDY_FILE, study.spec.items.file, *study.texts):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(study.folder / name, target / name)
-    copy_recordings(study.recordings, study.folder, target)
+    copy_media(media_files(study), study.folder, target)
     withheld = _withhold_block_lists(study, target)
     versions = read_lock(study.folder)
     if versions and not withheld:
