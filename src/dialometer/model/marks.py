@@ -20,7 +20,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SpanMark:
     """One marked stretch and what is said about it; ``weight`` is that of its severity."""
 
     turn: int

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.model.marks import Mark, Passage
+from dialometer.model.marks import SpanMark, Passage
 from dialometer.model.part import Part
 from dialometer.model.values import ObservedValues, Value
 
@@ -195,7 +195,7 @@ class Scale(Part):
         """What can be marked, from speaker, role and text of the turns shown."""
         return tuple(Passage(number, text, speaker) for number, (speaker, _, text) in enumerate(turns))
 
-    def marks(self, value: Value) -> list[Mark]:
+    def marks(self, value: Value) -> list[SpanMark]:
         """The marks of a stored answer."""
         return []
 

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dialometer.errors import AnswerError
 from dialometer.model.dialogue import clean_text
-from dialometer.model.marks import Mark, Passage, count_words, find_words, word_places
+from dialometer.model.marks import SpanMark, Passage, count_words, find_words, word_places
 from dialometer.model.part import Name, Part
 from dialometer.model.scale import DetailTable, Floats, InputField, Level, NumberUse, Scale, Value
 from dialometer.model.values import ObservedValues
@@ -184,10 +184,10 @@ class Spans(Scale):
         """The severities by name, as raters read them."""
         return {name: name.replace("_", " ").capitalize() for name in self.severities}
 
-    def marks(self, value: Value) -> list[Mark]:
+    def marks(self, value: Value) -> list[SpanMark]:
         given = value.get("marks", []) if isinstance(value, dict) else []
         return [
-            Mark(
+            SpanMark(
                 turn=int(mark.get("turn", 0)),
                 start=int(mark.get("start", 0)),
                 end=int(mark.get("end", 0)),

@@ -12,7 +12,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.annotations.answers import PartedAnswers
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
-from dialometer.model.marks import Mark, Passage
+from dialometer.model.marks import SpanMark, Passage
 from dialometer.model.scale import Scale
 from dialometer.model.study import Study
 from dialometer.stats.agreement.spans import MarkedText
@@ -36,7 +36,7 @@ class Marked:
     options: Options
 
     @cached_property
-    def marks(self) -> list[list[Mark]]:
+    def marks(self) -> list[list[SpanMark]]:
         """The marks of each answer."""
         return [self.answers.scale.marks(value) for value in self.answers.values]
 
