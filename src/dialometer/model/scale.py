@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.model.marks import SpanMark, Passage
+from dialometer.model.marks import Passage, SpanMark
 from dialometer.model.part import Part
 from dialometer.model.values import ObservedValues, Value
 

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dialometer.errors import AnswerError
 from dialometer.model.dialogue import clean_text
-from dialometer.model.marks import SpanMark, Passage, count_words, find_words, word_places
+from dialometer.model.marks import Passage, SpanMark, count_words, find_words, word_places
 from dialometer.model.part import Name, Part
 from dialometer.model.scale import DetailTable, Floats, InputField, Level, NumberUse, Scale, Value
 from dialometer.model.values import ObservedValues

@@ -12,7 +12,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.annotations.answers import PartedAnswers
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
-from dialometer.model.marks import SpanMark, Passage
+from dialometer.model.marks import Passage, SpanMark
 from dialometer.model.scale import Scale
 from dialometer.model.study import Study
 from dialometer.stats.agreement.spans import MarkedText
