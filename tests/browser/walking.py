@@ -221,7 +221,7 @@ class Rater:
         """Talks in an arena as long as it asks for it; on a phone it looks at the other side too."""
         for i in range(int(self.page.get_attribute("#arena", "data-min") or 1)):
             n_before = self.page.locator("[data-side='1'] .turn").count()
-            self.say(f"My rice is mushy, number {i}")
+            self.say(("My rice gets mushy. How do I cook it?", "How much water should I take?")[i % 2])
             for side in ("1", "2"):
                 self.page.locator(f"[data-side='{side}'] .turn.start").nth((n_before + 1) // 2).wait_for(
                     state="attached"

@@ -59,6 +59,18 @@ def add_to(app: typer.Typer) -> None:
         n_items: Annotated[
             int | None, typer.Option("--items", min=1, help="Draw so many contexts at random instead of all.")
         ] = None,
+        prompts: Annotated[
+            Path | None,
+            typer.Option(
+                "--prompts",
+                metavar="PATH",
+                help="What raters ask about: a folder with a text file a prompt, or a file (template arena, with --agents).",
+            ),
+        ] = None,
+        agents: Annotated[
+            Path | None,
+            typer.Option("--agents", metavar="FILE", help="YAML with systems and their agents (template arena)."),
+        ] = None,
         as_json: AsJson = False,
     ) -> None:
         """Start a study from a template: complete, ready to check, simulate and serve."""
@@ -92,7 +104,9 @@ def add_to(app: typer.Typer) -> None:
                     remedy="dialometer new pairs DIR --a FILE --b FILE",
                 )
             responses = [first, second]
-        if responses:
+        if prompts or agents:
+            copied = _arena(template, prompts, agents, target)
+        elif responses:
             from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
 
             columns = [name.strip() for name in systems.split(",") if name.strip()]
@@ -113,3 +127,18 @@ def add_to(app: typer.Typer) -> None:
         for note in notes:
             results.print(escape(f"Note: {note}."))
         results.print(f"\nNext: [bold]dialometer check {target}[/]")
+
+
+def _arena(template: str, prompts: Path | None, agents: Path | None, target: Path) -> list[Path]:
+    """An arena of the systems of one file on the prompts of another."""
+    from dialometer.cli.study.respond import read_systems
+    from dialometer.errors import DialometerError
+    from dialometer.exchange.own_systems.arena_from_prompts import arena_from_prompts
+
+    if template != "arena" or prompts is None or agents is None:
+        raise DialometerError(
+            "--prompts and --agents belong together, to the template arena",
+            remedy="dialometer new arena DIR --prompts FOLDER --agents systems.yaml",
+        )
+    declared = read_systems(agents).model_dump(mode="json", exclude_defaults=True)
+    return arena_from_prompts(prompts, declared, target)

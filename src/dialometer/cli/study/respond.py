@@ -55,7 +55,7 @@ def add_to(app: typer.Typer) -> None:
         if out.exists():
             raise DialometerError(f"'{out}' exists already", remedy="choose another name or remove it")
         contexts, n_hidden = read_prompts(prompts)
-        declared = _systems(systems)
+        declared = read_systems(systems)
         out.parent.mkdir(parents=True, exist_ok=True)
         kept = out.with_name(out.name + KEPT_SUFFIX)
         work = Responding(declared, kept, folder=systems.parent, seed=seed, n_parallel=parallel)
@@ -72,7 +72,7 @@ def add_to(app: typer.Typer) -> None:
         _tell(out, items, work, n_hidden, as_json=as_json)
 
 
-def _systems(path: Path) -> RespondingSystems:
+def read_systems(path: Path) -> RespondingSystems:
     """The systems of a YAML file, with the places of mistakes in it."""
     from pydantic import ValidationError
 

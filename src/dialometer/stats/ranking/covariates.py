@@ -24,12 +24,14 @@ from dialometer.model.estimate import Estimate
 from dialometer.stats.clustered.two_way import TwoWayVariance, two_way_variance
 from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.vote_variance import is_item_per_rater
-from dialometer.stats.ranking.votes import FIRST, SECOND, Votes
+from dialometer.stats.ranking.votes import FIRST, SECOND, Codes, Votes
 
 METHOD = "Bradley-Terry, ties as half wins"
 _MOST_STEPS = 50
 _CLOSE = 1e-9
 _RUNAWAY = 20.0
+_MANY_ITEMS = 100  # beyond, no single item holds all there is on a parameter
+_ILL = 1e8
 _NEW = 1e-3  # share of a covariate's variation that must be its own
 _WHERE = "Bradley-Terry with covariates"
 
@@ -73,6 +75,8 @@ def fit_with_covariates(
     if len(np.unique(rater)) < 2:
         raise NotEnoughData("one rater", where=_WHERE, remedy="at least two are needed to speak for others")
     has_items = votes.item is not None and not has_fixed_items and not is_item_per_rater(votes)
+    if has_items and votes.item is not None:
+        _refuse_one_item(rows, spread, votes.item)
     variance = two_way_variance(scores, rows, spread, rater, votes.item if has_items else None)
     return _read(votes, names, parameters, variance, position_effect=position_effect, confidence=confidence)
 
@@ -93,6 +97,20 @@ def _design(votes: Votes, covariates: Floats, *, position_effect: bool) -> Float
             remedy="collect votes on more items, or leave out covariates that never differ",
         )
     return rows
+
+
+def _refuse_one_item(rows: Floats, spread: Floats, item: Codes) -> None:
+    """Where all that is known of a parameter comes from one item, nothing can be said about other items."""
+    total = (rows * spread[:, None]).T @ rows
+    scale = 1 / np.sqrt(np.diagonal(total))
+    numbers = np.unique(item)
+    for number in numbers if len(numbers) <= _MANY_ITEMS else ():
+        own = item == number
+        rest = total - (rows[own] * spread[own, None]).T @ rows[own]
+        if np.linalg.cond(rest * np.outer(scale, scale)) > _ILL:
+            raise NotEnoughData(
+                "one item alone tells systems and covariates apart", where=_WHERE, remedy="collect votes on more items"
+            )
 
 
 def distinct_covariates(votes: Votes, covariates: Floats) -> list[int]:

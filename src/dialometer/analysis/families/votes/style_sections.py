@@ -44,7 +44,7 @@ class StyledVotes:
     features: tuple[str, ...]
     differences: Floats
     same: tuple[str, ...]
-    """Features that differ, but only as the systems or other features do: they cannot be told apart from those."""
+    """Features that differ, but only as the systems or other features do: they cannot be distinguished from those."""
 
 
 def style_section(data: StudyData, given: SystemVotes, options: Options, *, criteria: tuple[str, ...]) -> Section:
@@ -180,7 +180,7 @@ def _worth(full: CovariateFit, same: tuple[str, ...]) -> Table:
         "are not corrected.",
         *(
             (
-                f"{listed([STYLE_LABELS[name] for name in same])} cannot be told apart from the systems or from the features above.",
+                f"{listed([STYLE_LABELS[name] for name in same])} cannot be distinguished from the systems or from the features above.",
             )
             if same
             else ()
