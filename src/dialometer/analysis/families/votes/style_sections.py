@@ -180,7 +180,7 @@ def _worth(full: CovariateFit, same: tuple[str, ...]) -> Table:
         "are not corrected.",
         *(
             (
-                f"{listed([STYLE_LABELS[name] for name in same])} cannot be distinguished from the systems or from the features above.",
+                f"{listed([STYLE_LABELS[name] for name in same])} cannot be distinguished from the systems or the features above.",
             )
             if same
             else ()
