@@ -115,7 +115,8 @@ def test_an_unknown_format_lists_the_known_ones(run, tmp_path):
     with pytest.raises(DialometerError, match="did you mean 'votes'"):
         run("import", "mine", "r.csv", "--format", "vote")
     with pytest.raises(
-        DialometerError, match="batch, candidates, choices, dialometer, label_studio, long, potato, rankme, votes"
+        DialometerError,
+        match="acute, batch, candidates, choices, dialometer, label_studio, long, potato, preferences, rankme, votes",
     ):
         run("import", "mine", "r.csv")
 

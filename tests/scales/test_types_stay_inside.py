@@ -14,6 +14,8 @@ ALLOWED = {
     "exchange/formats/potato.py": "names of Potato's own controls",
     "exchange/formats/rankme.py": "the format says on which scale its numbers were given",
     "exchange/formats/votes.py": "the format says on which scale its votes were given",
+    "exchange/formats/preferences.py": "the format says on which scale its preferences were given",
+    "exchange/formats/acute.py": "the format says on which scale its choices were given",
     "learned": "stages of training are called pairwise; no scale is meant",
     "cli/learn/evaluate.py": "a stage of training is called pairwise; no scale is meant",
     "analysis/families/votes/best_worst.py": "the name of the analysis of best-worst choices in the registry of families",
