@@ -52,6 +52,11 @@ def in_arabic(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
     spec["language"] = "ar"
 
 
+def in_short_arabic(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
+    shorten(spec, items)
+    spec["language"] = "ar"
+
+
 def in_german(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
     shorten(spec, items)
     spec["language"] = "de"
@@ -64,6 +69,8 @@ CASES: dict[str, tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], Non
     "best-worst in German": ("best-worst", in_german),
     "chat": ("chat", shorten),
     "arena": ("arena", shorten),
+    "rubric": ("rubric", shorten),
+    "marks in Arabic": ("mqm", in_short_arabic),
     "turns": ("turns", lambda spec, items: None),
     "all scales in Arabic": ("replies", in_arabic),
     "pair in Arabic": ("arabic", lambda spec, items: None),
@@ -75,7 +82,7 @@ ALIKE = {"start", "consent", "instructions", "end"}
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.slow if " in " in case or case == "arena" else ()) for case in CASES]
+    "case", [pytest.param(case, marks=pytest.mark.slow if " in " in case or case in ("arena", "rubric") else ()) for case in CASES]
 )
 def test_axe_finds_nothing_on_any_screen(
     case: str, tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]

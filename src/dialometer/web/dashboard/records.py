@@ -190,6 +190,11 @@ def shown(value: object) -> str:
     match value:
         case {"best": best, "worst": worst}:
             return f"best {best}, worst {worst}"
+        case {"marks": list() as marks}:
+            said = [f"“{mark.get('text', '')}” ({mark['category']}, {mark['severity']})" for mark in marks]
+            return "; ".join(said) or "nothing marked"
+        case dict():
+            return ", ".join(f"{part}: {str(answer).replace('_', ' ')}" for part, answer in value.items())
         case list():
             return " > ".join(map(str, value))
         case float():
@@ -272,6 +277,14 @@ def spread_of(counts: Sequence[tuple[Value, int]], reach: float | None) -> float
     return 1 - sum(c * (c - 1) for c in alike.values()) / (n * (n - 1))
 
 
+def scored(study: Study, criterion: str, value: Value) -> Value:
+    """The number of an answer that has parts (a checklist, marks), where its scale gives one; other answers as they are."""
+    declared = study.criteria_by_name.get(criterion)
+    scale = study.spec.scales.get(declared.scale) if declared else None
+    number = scale.number(value) if isinstance(value, dict) and scale is not None and scale.is_numeric else None
+    return value if number is None else round(number, 1)
+
+
 def reach_of(study: Study, criterion: str) -> float | None:
     """From one end of a criterion's scale to the other; None where it has no ends, or not the same everywhere."""
     declared = study.criteria_by_name.get(criterion)
@@ -294,7 +307,7 @@ def disagreement(running: RunningStudy, sources: Sequence[Source]) -> dict[str, 
         sources, without=running.study.written_types
     ):
         given = groups.setdefault(item_id, {}).setdefault((criterion, system, turn), [])
-        given.append((value, n))
+        given.append((scored(running.study, criterion, value), n))
     reaches = {criterion.name: reach_of(running.study, criterion.name) for criterion in running.study.spec.criteria}
     by_item = {}
     for item_id, by_key in groups.items():
@@ -317,7 +330,9 @@ def item_record(running: RunningStudy, item: Item, sources: Sequence[Source]) ->
         counts = _analysis_of(judgment, mark)
         if counts == "counts" and judgment.scale not in running.study.written_types:
             turn = f" (turn {judgment.turn + 1})" if judgment.turn is not None else ""
-            by_key.setdefault((judgment.criterion + turn, judgment.system), []).append(judgment.value)
+            by_key.setdefault((judgment.criterion + turn, judgment.system), []).append(
+                scored(running.study, judgment.criterion, judgment.value)
+            )
         rows.append(
             {
                 "rater": names[mark.id],
