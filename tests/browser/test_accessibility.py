@@ -82,7 +82,11 @@ ALIKE = {"start", "consent", "instructions", "end"}
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.slow if " in " in case or case in ("arena", "rubric") else ()) for case in CASES]
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.slow if " in " in case or case in ("arena", "rubric") else ())
+        for case in CASES
+    ],
 )
 def test_axe_finds_nothing_on_any_screen(
     case: str, tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
