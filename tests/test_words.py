@@ -77,6 +77,7 @@ ALLOWED = {
     "src/dialometer/design/templates/anchoring/consent.md": ("people judge",),
     "src/dialometer/design/templates/anchoring/debriefing.md": ("people rate",),
     "src/dialometer/design/templates/compare/debriefing.md": ("people rate",),
+    "src/dialometer/design/templates/mqm/debriefing.md": ("different people",),
     "src/dialometer/web/rater/pages.py": ("partner",),  # the name of such a text
     "src/dialometer/web/templates/chat.html": ("partner",),
     "docs/reference/glossary.md": ("rater's place", "number of places"),  # synonyms
