@@ -82,13 +82,13 @@ DEMO_REPORTS = (
     DemoReport(
         "strategies",
         "Controlled transcript pairs",
-        "Which interaction strategy do people prefer, before anybody builds it?",
+        "Which interaction strategy do raters prefer, before anybody builds it?",
         _study("strategies", 145),
     ),
     DemoReport(
         "evaluator",
         "An evaluator learned from ratings",
-        "Can a model learn from noisy ratings which of two conversations is better, and which ratings not to trust?",
+        "Can a model learn from noisy ratings which of two dialogues is better, and which ratings not to trust?",
         _evaluator(),
         (("Open the report", "index.html"), ("Read the ratings in doubt", "noisy.html")),
     ),
