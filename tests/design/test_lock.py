@@ -113,6 +113,7 @@ def test_settings_that_came_later_do_not_change_older_locks(tmp_path):
 @pytest.mark.parametrize(
     ("template", "part", "digest"),
     [
+        ("acute", "study.yaml: criteria", "f8b8462a7c4021453d67ffc54955991ef3f2f2d1c53b1d70dcc257d04dae651e"),
         ("acute", "study.yaml: scales", "08a1033bfa9f8e265f97724ffbc9f159c5a02896d38a95e6f51403f47e60e400"),
         ("acute", "study.yaml: quality", "37451986831ff1f50595f437279048f3a0239b47dbb461a92cb1071672644e0b"),
         ("likert", "study.yaml: quality", "b78379080b08f86075e51cddc53bdacd844a1ffeab456e2a8cccefb4ed906b9c"),

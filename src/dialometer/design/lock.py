@@ -47,7 +47,7 @@ Where a study leaves them out they do not count, so that it is still the study t
 """
 LATER_FIELDS = frozenset({"recording", "tool_calls", "media", "system_prompt", "system_prompts"})
 """The same for the fields of items and their turns."""
-LATER_OPTIONS: Mapping[str, Any] = {"allow_both_bad": False, "point": ""}
+LATER_OPTIONS: Mapping[str, Any] = {"allow_both_bad": False, "point": "", "reason": None, "reason_question": ""}
 """The same for options of scales, criteria and quality rules: what they are where a study leaves them out."""
 
 
