@@ -1,11 +1,14 @@
 """A study's judgments as files to train on, read back by the readers and by the import."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
 from commands import result_of
 from dialometer.errors import DialometerError
+from dialometer.exchange.formats import ImportOptions
 from dialometer.exchange.importing import import_files
 from dialometer.model.dialogue import Dialogue, Media, ToolCall, Turn
 from dialometer.readers import read_dialogues
@@ -139,3 +142,26 @@ def test_a_chat_with_tools_and_images_comes_back_the_same(tmp_path):
     dialogue = Dialogue("c1", turns, {"model": "small"}, "Be brief.")
     write_messages(tmp_path / "chats.jsonl", [dialogue])
     assert list(read_dialogues(tmp_path / "chats.jsonl")) == [dialogue]
+
+
+@pytest.mark.realdata
+def test_the_pairs_of_auto_j(tmp_path):
+    path = Path(os.environ.get("DIALOMETER_DATA", "missing")) / "judged_pairs" / "autoj.jsonl.gz"
+    if not path.exists():
+        pytest.skip("DIALOMETER_DATA names no folder with judged_pairs/autoj.jsonl.gz")
+    columns = {"a": ":first", "b": ":second", "winner": "human", "rater": ":people", "item": "id"}
+    columns |= {"text_a": "first", "text_b": "second"}
+    done = import_files(
+        tmp_path / "study",
+        [path],
+        tmp_path / "study" / "study.db",
+        format="votes",
+        options=ImportOptions(columns),
+        at_ms=1,
+    )
+    assert done.files[0].n_judgments == 1392
+    assert done.files[0].used["kept with the item"] == "scenario, judge, judge_exchanged"
+    said = export(tmp_path / "study", "--training", "preferences")
+    # 520 and 499 of the 1,392 pairs were decided by people; in one of them both responses are the same text.
+    assert said["lines"] == 520 + 499 - 1
+    assert said["left_out"]["pairs without a preference (ties, or raters divided)"] == 373

@@ -179,7 +179,7 @@ class _Seen:
         self.n_judgments += 1
         self.raters.add(record.rater)
         self.items.add(record.item or f"{record.question} {record.answer}")
-        self.systems.update(record.shown or ([record.system] if record.system else []))
+        self.systems.update([record.system] if record.system else record.shown)
         self.criteria[record.criterion] += 1
         if record.raw in (TIE, BOTH_BAD, CANNOT_TELL):
             self.undecided[str(record.raw)] += 1
