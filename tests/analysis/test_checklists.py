@@ -86,11 +86,15 @@ def test_agreement_on_a_point_is_that_of_pairs_of_raters(data, found):
     assert -1 <= limits["ac1"].value <= 1
 
 
-def test_the_report_and_the_export_list_the_points(folder, data, tmp_path):
+@pytest.mark.slow
+def test_the_report_lists_the_points(folder):
     report = analyse_folder(folder, n_resamples=100)
     titles = [section.title for section in report.in_order]
     assert "Points of the checklist: Rubric" in titles
     assert not [section.problem for section in report.sections if section.problem]
+
+
+def test_the_export_lists_the_points(folder, tmp_path):
     with Store.open(folder / "study.db") as store:
         export_study(load_study(folder), store, tmp_path / "out")
     points = pl.read_csv(tmp_path / "out" / "checklist_points.csv")

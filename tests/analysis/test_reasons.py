@@ -66,6 +66,10 @@ def test_reasons_are_listed_and_change_no_number(folder):
     assert "worst: " in rows[0]["answer"]
     assert {row["reason"] for row in rows} == set(given["choice"])
     assert "100% of" in found.sections[0].paragraphs[0]
+
+
+@pytest.mark.slow
+def test_the_appendix_of_the_report_has_the_reasons(folder):
     report = analyse_folder(folder, n_resamples=100)
     assert [s.title for s in report.appendix if s.name == "reasons"] == ["Reasons in raters' own words"]
 
