@@ -15,8 +15,8 @@ MARKS = ("<!-- begin: made by python -m bench.calibrate --write -->", "<!-- end 
 
 BEFORE = (
     "Whole reports of earlier versions, which took the items of choice designs as fixed and had no rater × system terms where "
-    "ratings are not paired, and those of this version (95% confidence intervals in brackets). Power was that of "
-    "larger effects then; what counts is promised beside found."
+    "ratings are not paired, and those of this version (95% confidence intervals in brackets). The power of acute and "
+    "best-worst was that of larger effects then; what counts is promised beside found."
 )
 
 
