@@ -1,4 +1,4 @@
-"""Strengths with covariates: statsmodels' values, arena-rank's values, weights, and what cannot be told apart."""
+"""Strengths with covariates: statsmodels' values, weights, and covariates that go with the systems."""
 
 import numpy as np
 import pytest

@@ -5,8 +5,8 @@ differences between the two sides (:mod:`dialometer.stats.ranking.style`). A tie
 have weights, as after a draw with unequal probabilities. Uncertainty is over raters and items as everywhere in the votes family
 (:func:`dialometer.stats.clustered.two_way.two_way_variance`).
 
-Checked in ``tests/stats/test_ranking_covariates.py`` against ``statsmodels.api.GLM(..., family=Binomial())`` with weights, and
-against the values of ``arena_rank.models.contextual_bradley_terry`` 0.1.1.
+Checked in ``tests/stats/test_ranking_covariates.py`` against ``statsmodels.api.GLM(..., family=Binomial())``, with and
+without weights.
 """
 
 from __future__ import annotations
