@@ -293,7 +293,7 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
     }
     yield (
         "Inference criteria",
-        f"Intervals of {declared.confidence:.0%}; p-values below {1 - declared.confidence:.2g} count. Several tests of a "
+        f"Confidence intervals of {declared.confidence:.0%}; p-values below {1 - declared.confidence:.2g} count. Several tests of a "
         f"comparison are corrected by {correction[declared.correction]}. Bootstrap confidence intervals use "
         f"{declared.n_resamples:,} resamples with the study's seed. {about_items[declared.items]}{model}",
     )

@@ -139,7 +139,7 @@ def _tables(name: str, retrieval: Retrieval, judged: JudgeScores, options: Optio
             columns,
             tuple((full_name(m), *(judged.answerable(s, m) for s in labels)) for m in shown),
             caption=f"{sentence(judged.judge.explained)} What a list does not hold, as far as it is known, counts as not "
-            "retrieved. Intervals: Wilson for shares of questions, else a bootstrap over questions.",
+            "retrieved. Confidence intervals: Wilson for shares of questions, else a bootstrap over questions.",
             notes=notes,
         )
     ]

@@ -105,7 +105,7 @@ def pairs_table(name: str, title: str, rankings: Sequence[SystemRanking]) -> Tab
     ]
     kinds = dict.fromkeys(share.interval_method for ranking in rankings for share in ranking.pairs.values())
     notes = [
-        f"Intervals: {'; '.join(kind for kind in kinds if kind)}." if any(kinds) else "",
+        f"Confidence intervals: {'; '.join(kind for kind in kinds if kind)}." if any(kinds) else "",
         "“Model” is what Bradley-Terry expects from all votes, also those against third systems, a tie counting half.",
     ]
     return Table(name, title, tuple(columns), tuple(rows), notes=tuple(note for note in notes if note))

@@ -292,7 +292,7 @@ def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_o
         columns,
         tuple(rows),
         notes=(
-            "Interval and test of the position effect are over raters and items, like those of the systems; the sentence "
+            "Confidence interval and test of the position effect are over raters and items, like those of the systems; the sentence "
             "above corrects the tests for their number (Holm).",
         ),
     )
