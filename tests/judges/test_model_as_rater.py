@@ -303,3 +303,23 @@ def test_a_judge_behind_another_provider(make_study, dialometer):
         assert "unknown provider 'antropic'" in dialometer(
             "judge", folder, *options, "--provider", "antropic", fails=True
         )
+
+
+def test_a_model_may_be_held_to_the_form_of_the_answers(make_study, dialometer):
+    """What a schema allows is what the scales take, and the model gets it with every screen."""
+    folder = make_study("acute")
+
+    def says(body):
+        schema = body["response_format"]["json_schema"]["schema"]
+        values = {name: (value.get("enum") or ["Fine."])[0] for name, value in schema["properties"].items()}
+        assert schema["required"] == list(values)
+        return Said([json.dumps(values)])
+
+    with fake_models() as models:
+        models.answers = [says]
+        options = ("--endpoint", f"{models.url}/v1", "--model", "m", "--raters", 1, "--json-schema", "--json")
+        told = json.loads(dialometer("judge", folder, *options))
+        assert told["states"] == {"completed": 1}
+        assert told["spent"]["n_unusable"] == 0
+        refused = dialometer("judge", folder, *options, "--raters", 2, "--provider", "anthropic", fails=True)
+        assert "cannot hold a model to a schema" in refused

@@ -11,7 +11,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import httpx
 from pydantic import AfterValidator, Field
@@ -86,6 +86,10 @@ class ChatModel(Caller):
     @abstractmethod
     def key_headers(self, key: str) -> dict[str, str]:
         """The headers that carry the key."""
+
+    def held_to(self, schema: Mapping[str, Any]) -> Self:
+        """The same model, which writes only JSON that fits a schema; raises where the provider knows no such thing."""
+        raise AgentError("this provider cannot hold a model to a schema", remedy="leave --json-schema out")
 
     def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
         body = self._body(history, seed, is_streamed=False)

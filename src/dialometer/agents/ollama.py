@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field
 
@@ -33,6 +33,9 @@ class Ollama(ChatModel):
         settings = {"seed": seed, "temperature": self.temperature, "num_predict": self.max_tokens, **self.options}
         given = {name: value for name, value in settings.items() if value is not None}
         return {"model": self.model, "messages": messages, "options": given, "stream": is_streamed}
+
+    def held_to(self, schema: Mapping[str, Any]) -> Self:
+        return self.model_copy(update={"extra": {**self.extra, "format": dict(schema)}})
 
     def read_whole(self, content: Any) -> ModelEvent:
         if told := error_text(content):

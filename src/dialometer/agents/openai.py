@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field
 
@@ -35,6 +35,12 @@ class OpenAI(ChatModel):
         if is_streamed:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return body
+
+    def held_to(self, schema: Mapping[str, Any]) -> Self:
+        form = {"name": "answers", "schema": dict(schema), "strict": True}
+        return self.model_copy(
+            update={"extra": {**self.extra, "response_format": {"type": "json_schema", "json_schema": form}}}
+        )
 
     def read_whole(self, content: Any) -> ModelEvent:
         if (told := error_text(content)) and not pick(content, "choices"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -99,14 +99,23 @@ class ModelClient:
         self._replies = ReplyCache(self.folder / CACHE_FILE)
         self._counting = Lock()
 
-    def ask(self, system: str, talk: Sequence[Turn], *, seed: int, about: dict[str, Any]) -> ModelReply:
-        """The model's next turn. ``about`` says in the log whose screen it was."""
-        key = self._key(system, talk, seed)
+    def ask(
+        self,
+        system: str,
+        talk: Sequence[Turn],
+        *,
+        seed: int,
+        about: dict[str, Any],
+        schema: Mapping[str, Any] | None = None,
+    ) -> ModelReply:
+        """The model's next turn. ``about`` says in the log whose screen it was; ``schema`` is the form of JSON it is held to."""
+        model = self.model if schema is None else self.model.held_to(schema)
+        key = self._key(model, system, talk, seed)
         known = self._replies.get(key)
         began = time.monotonic()
         if known is None:
             self._check_budget()
-            known = self._send(system, talk, seed)
+            known = self._send(model, system, talk, seed)
             self._replies.keep(key, known)
             is_cached = False
         else:
@@ -123,8 +132,8 @@ class ModelClient:
                 remedy="run the command again: it continues, and what was answered is not asked again",
             )
 
-    def _send(self, system: str, talk: Sequence[Turn], seed: int) -> dict[str, Any]:
-        agent = self.model.model_copy(update={"system_prompt": system})
+    def _send(self, model: ChatModel, system: str, talk: Sequence[Turn], seed: int) -> dict[str, Any]:
+        agent = model.model_copy(update={"system_prompt": system})
         try:
             reply = agent.reply(talk, seed=seed)
         except AgentError as error:
@@ -148,8 +157,9 @@ class ModelClient:
         kept = self._replies.get(f"note {name}")
         return None if kept is None else str(kept["text"])
 
-    def _key(self, system: str, talk: Sequence[Turn], seed: int) -> str:
-        settings = self.model.model_dump(include=DECIDE_THE_REPLY)
+    @staticmethod
+    def _key(model: ChatModel, system: str, talk: Sequence[Turn], seed: int) -> str:
+        settings = model.model_dump(include=DECIDE_THE_REPLY)
         asked = [settings, system, [(turn.role, turn.text) for turn in talk], seed]
         return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 

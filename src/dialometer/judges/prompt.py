@@ -16,6 +16,8 @@ ROLE = (
     "You are a rater in a study of conversational agents. Judge only what is shown, as the instructions say. "
     "You see one screen at a time and cannot go back."
 )
+MAX_LISTED = 101
+"""Values of a scale that a schema lists at most."""
 FORM = (
     "Answer with one JSON object and nothing else: no other text, no code fence. "
     "It has exactly these keys, each with a value as described:"
@@ -124,6 +126,34 @@ def _asked(field: Mapping[str, Any]) -> str:
 
 def _scale(field: Mapping[str, Any]) -> Scale:
     return SCALES.get(field["scale"]["type"]).model_validate(field["scale"])
+
+
+# Holding a model to the form of the answer
+
+
+def answer_schema(fields: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A JSON Schema of the answers to a screen, for endpoints that let a model write nothing else.
+
+    Where a scale takes few values they are listed; they are found by asking the scale, as answers are checked.
+    """
+    properties = {field["name"]: _value_schema(field) for field in fields}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _value_schema(field: Mapping[str, Any]) -> dict[str, Any]:
+    scale = field["scale"]
+    low, high = scale.get("minimum", 1), scale.get("maximum", scale.get("points", 0))
+    numbers = range(int(low), int(high) + 1) if isinstance(high, int | float) and 0 < high - low <= MAX_LISTED else ()
+    candidates = [*field["alternatives"], *(scale.get("options") or ()), "tie", "both_bad", *numbers]
+    listed = [value for value in candidates if not _complaint(value, field)]
+    if not listed:
+        return {}
+    return {"enum": listed if field["is_required"] else [*listed, None]}
 
 
 # Reading a model's answer

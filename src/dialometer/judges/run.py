@@ -13,7 +13,15 @@ from dialometer.flow.engine import now_ms
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD
 from dialometer.judges.access import JudgeAccess, Shown
 from dialometer.judges.model_client import ModelClient, Usage
-from dialometer.judges.prompt import Unusable, again, message_prompt, read_answers, screen_prompt, system_prompt
+from dialometer.judges.prompt import (
+    Unusable,
+    again,
+    answer_schema,
+    message_prompt,
+    read_answers,
+    screen_prompt,
+    system_prompt,
+)
 from dialometer.model.dialogue import Turn
 from dialometer.model.study import Study
 
@@ -50,6 +58,7 @@ class ModelRater:
     persona: str = ""
     n_asks: int = N_ASKS
     n_parallel: int = 1
+    is_held_to_schema: bool = False
 
     def rater_name(self, number: int) -> str:
         """The name under which a rater is known: the model's, and a number from 1."""
@@ -143,9 +152,10 @@ class ModelRater:
         system = system_prompt(instructions, self.persona)
         talk = [Turn("User", screen_prompt(shown), "user")]
         complaints: Mapping[str, str] = {}
+        schema = answer_schema(shown["fields"]) if self.is_held_to_schema else None
         for attempt in range(1, self.n_asks + 1):
             about = {"rater": self.rater_name(number), "screen": shown["screen"], "attempt": attempt}
-            reply = self.client.ask(system, talk, seed=number, about=about)
+            reply = self.client.ask(system, talk, seed=number, about=about, schema=schema)
             try:
                 return read_answers(reply.text, shown["fields"])
             except (Unusable, AnswersRejected) as error:

@@ -46,6 +46,12 @@ def add_to(app: typer.Typer) -> None:
         json_mode: Annotated[
             bool, typer.Option("--json-mode", help="Ask the endpoint for JSON (response_format), where it can.")
         ] = False,
+        json_schema: Annotated[
+            bool,
+            typer.Option(
+                "--json-schema", help="Let the model write nothing but fitting answers, where the endpoint can."
+            ),
+        ] = False,
         parallel: Annotated[
             int, typer.Option("--parallel", min=1, max=64, help="Raters that are asked at the same time.")
         ] = 1,
@@ -96,7 +102,7 @@ def add_to(app: typer.Typer) -> None:
             from dialometer.judges.run import ModelRater
 
             with _reporting(raters) as report:
-                return ModelRater(study, access, client, persona, asks, parallel).run(raters, report)
+                return ModelRater(study, access, client, persona, asks, parallel, json_schema).run(raters, report)
 
         progress = _at_server(run, folder, url, api_key) if url else _here(run, folder, study, database)
         _tell(progress, folder, price_in, price_out, as_json=as_json)
