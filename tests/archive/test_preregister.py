@@ -100,7 +100,7 @@ def test_what_the_study_does_not_say_is_open_and_what_is_there_is_told(tmp_path)
     assert told["n_open"] == 3
     assert told["power"] is None
     assert "no direction is stated" in found["Hypotheses"]
-    assert found["Existing data"].startswith("No judgment of a person")
+    assert found["Existing data"].startswith("No judgment of a human rater")
     dialometer("freeze", folder)
     told = json.loads(dialometer("preregister", folder, "--simulations", 0, "--json"))
     assert told["is_frozen"]

@@ -72,7 +72,7 @@ def test_its_bias_is_measured_by_the_same_report(make_study, judge, dialometer):
         dialometer("report", folder, "--source", "model", "--format", "json", "--resamples", 100, "--json")
     )
     assert told["provenance"]["sources"] == "model"
-    assert any("programs, not people" in warning for warning in told["warnings"])
+    assert any("programs, not human raters" in warning for warning in told["warnings"])
 
 
 def test_a_model_is_marked_in_every_table_and_stays_out_of_the_report_on_people(
