@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import logging
 import signal
+import subprocess
 import zipfile
 
 import numpy as np
 import pytest
-from bench.fuzz.kinds import kinds
+from bench.fuzz.chat_files import DIALOGUES, IMPORTS
+from bench.fuzz.kinds import format_of, kinds
 from bench.fuzz.run import Chunk, Scratch, _stop, prepared, read_input
 
+from dialometer.design.templates import template_names
 from dialometer.errors import DialometerError
+from dialometer.exchange.import_format import FORMATS
+from dialometer.readers import columnar, read_dialogues
 from dialometer.readers.arrays import read_arrays
+from dialometer.readers.reader import READERS
 
 QUICK = (
     "dialogues",
@@ -53,6 +59,13 @@ def test_hostile_files_are_read_or_refused(order, seed, tmp_path, monkeypatch):
     assert min(chunk.n_read, chunk.n_refused) > 20, "both happen, or the files are not hostile enough"
 
 
+def test_every_reader_and_importer_is_fuzzed():
+    """A new format without a valid file to spoil would never be read by `make fuzz`."""
+    assert {format_of(name, READERS) for name in DIALOGUES} == set(READERS)
+    assert {format_of(name, FORMATS) for name in IMPORTS} | {"dialometer"} == set(FORMATS)
+    assert {f"study {name}" for name in template_names()} <= {kind.name for kind in kinds()}
+
+
 def test_a_failure_is_noticed(tmp_path):
     """The guard can fail: a reader with a fault gives a failure with its place, and the input can be made again."""
     from dataclasses import replace
@@ -72,3 +85,17 @@ def test_an_array_that_claims_terabytes_is_refused(tmp_path):
         packed.writestr("a.npy", content)
     with pytest.raises(DialometerError, match="cannot be read"):
         read_arrays(path)
+
+
+def test_a_file_that_would_end_the_process_is_refused(tmp_path, monkeypatch):
+    """Polars stops the whole process where a damaged file asks for more memory than there is."""
+    path = tmp_path / "d.parquet"
+    path.write_bytes(b"PAR1" + bytes(8) + b"PAR1")
+    with pytest.raises(DialometerError, match="cannot be read"):
+        list(read_dialogues(path))
+    good = tmp_path / "good.parquet"
+    good.write_bytes(DIALOGUES["messages_parquet"]["d.parquet"])
+    ended = subprocess.CompletedProcess([], -6, b"")
+    monkeypatch.setattr(columnar.subprocess, "run", lambda *_, **__: ended)
+    with pytest.raises(DialometerError, match="it is damaged"):
+        list(read_dialogues(good))

@@ -482,10 +482,10 @@ _OF_KIND: tuple[tuple[tuple[str, ...], tuple[Change, ...]], ...] = (
     ((".json", ".jsonl"), (*_TEXT, *([json_changed] * 12))),
     ((".csv", ".tsv"), (*_TEXT, *([table_changed] * 12))),
     ((".yaml", ".yml"), (*_TEXT, *([yaml_changed] * 12))),
-    ((".zip", ".npz", ".xlsx"), (flipped, cut, *([zip_changed] * 6))),
+    ((".zip", ".npz", ".xlsx", ".eval"), (flipped, cut, *([zip_changed] * 6))),
     ((".npy",), (flipped, cut, *([array_changed] * 4))),
     ((".safetensors",), (flipped, cut, injected, *([tensors_changed] * 6))),
-    ((".db", ".parquet", ".pt"), (flipped, cut, repeated, injected)),
+    ((".db", ".parquet", ".arrow", ".pt"), (flipped, cut, repeated, injected)),
 )
 
 

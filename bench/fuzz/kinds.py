@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.fuzz import trained_files as trained
 from bench.fuzz import valid_files as valid
+from bench.fuzz.chat_files import DIALOGUES, IMPORTS
 from bench.fuzz.valid_files import Files
 from dialometer.analysis.base.data import load_exported
 from dialometer.analysis.families.conversations.experts import read_expert_pairs
@@ -19,6 +20,7 @@ from dialometer.design.templates import template_names
 from dialometer.errors import DialometerError
 from dialometer.exchange.archive import is_archive, opened_archive
 from dialometer.exchange.formats import ImportOptions
+from dialometer.exchange.import_format import FORMATS
 from dialometer.exchange.importing import import_files
 from dialometer.exchange.own_systems.system_outputs import read_outputs
 from dialometer.flow.study_check import check_all
@@ -32,6 +34,7 @@ from dialometer.learned.evaluators import load_evaluator
 from dialometer.learned.store_in_study import read_scores
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.readers import read_dialogues
+from dialometer.readers.reader import READERS
 from dialometer.recruit.platforms.invite import invite, read_invitations
 from dialometer.recruit.rater_list import read_rater_list
 from dialometer.retrieval.avatar import read_calibration
@@ -57,6 +60,11 @@ class Kind:
     """How many inputs of a round are of this kind: quick readers get more."""
 
 
+def format_of(name: str, known: Iterable[str]) -> str:
+    """The format that a file of this name is in; what follows in the name says how it is written."""
+    return max((format for format in known if name.startswith(format)), key=len)
+
+
 def _dialogues(format: str, name: str) -> Kind:
 
     def read(folder: Path) -> object:
@@ -68,16 +76,18 @@ def _dialogues(format: str, name: str) -> Kind:
                 continue
         return None
 
-    return Kind(f"dialogues {name}", lambda: valid.DIALOGUES[name], read, weight=CHEAP)
+    # What polars reads is read in a process of its own first, which takes a hundred times as long to start.
+    weight = 1 if name.endswith(("_parquet", "_arrow", "_stream")) else CHEAP
+    return Kind(f"dialogues {name}", lambda: DIALOGUES[name], read, weight=weight)
 
 
 def _import(name: str) -> Kind:
 
     # Where the header is gone, a format is named, as a user would.
-    format = name.partition("_")[0]
+    format = format_of(name, FORMATS)
 
     def read(folder: Path) -> object:
-        path = folder if format == "potato" else next(path for path in folder.iterdir())
+        path = folder if format == "potato" else min(folder.iterdir(), key=lambda path: path.suffix != ".csv")
         try:
             return import_files(folder / "out", [path], folder / "x.db", at_ms=1, is_dry_run=True)
         except DialometerError:
@@ -87,7 +97,8 @@ def _import(name: str) -> Kind:
                 folder / "out", [path], folder / "x.db", format=format, options=options, at_ms=1, is_dry_run=True
             )
 
-    return Kind(f"import {name}", lambda: valid.IMPORTS[name], read, weight=4)
+    weight = 1 if name.endswith(("_parquet", "_arrow")) else 4
+    return Kind(f"import {name}", lambda: IMPORTS[name], read, weight=weight)
 
 
 def _exported(format: str) -> Kind:
@@ -107,7 +118,7 @@ def _exported(format: str) -> Kind:
         return import_files(target, [path], folder / "x.db", format="dialometer", at_ms=1, is_dry_run=True)
 
     spoil = (f"judgments.{format}", f"answers.{format}", f"sessions.{format}", "export.json", "data_dictionary.json")
-    return Kind(f"export {format}", files, read, spoil, weight=4)
+    return Kind(f"export {format}", files, read, spoil, weight=1 if format == "parquet" else 4)
 
 
 def _report_data(folder: Path) -> object:
@@ -262,9 +273,9 @@ def _replies(folder: Path) -> object:
 
 def kinds() -> Iterator[Kind]:
     """All kinds, in a fixed order."""
-    for name in valid.DIALOGUES:
-        yield _dialogues(name.partition("_xlsx")[0], name)
-    for name in valid.IMPORTS:
+    for name in DIALOGUES:
+        yield _dialogues(format_of(name, READERS), name)
+    for name in IMPORTS:
         yield _import(name)
     yield from map(_exported, ("csv", "jsonl", "parquet"))
     tables = ("judgments.csv", "answers.csv", "sessions.csv", "findings.csv", "export.json")

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import subprocess  # nosec B404 - see _tried_elsewhere
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +32,8 @@ MAX_FILES = 10_000
 SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 _INFO, _STATE, _DICT = "dataset_info.json", "state.json", "dataset_dict.json"
+_REFUSED = 3
+"""The status with which a process ends that could say why it cannot read a file."""
 SPLIT = "split"
 _PART = re.compile(r"\d{3,}|^(train|test|validation|valid|dev|eval)\b")
 """How the parts of one data set are called."""
@@ -103,7 +109,7 @@ def json_lines(parts: list[ColumnarPart]) -> Iterator[bytes]:
     for part in parts:
         allowance = Allowance(part.path)
         with _told_in_words(part.path):
-            for frame in _frames(part.path):
+            for frame in row_frames(part.path):
                 allowance.take(int(frame.estimated_size()))
                 yield _as_lines(_with_labels(frame, part, has_splits=several))
 
@@ -159,8 +165,49 @@ def _json(path: Path) -> Any:
         return None
 
 
-def _frames(path: Path) -> Iterator[pl.DataFrame]:
-    """The rows of one file in parts."""
+def row_frames(path: Path) -> Iterator[pl.DataFrame]:
+    """The rows of one file in parts; what polars cannot read is an error in words, a panic of its native code too."""
+    stat = path.stat()
+    if why_not := _tried_elsewhere(str(path.resolve()), stat.st_mtime_ns, stat.st_size):
+        raise _unreadable(path, ValueError(why_not))
+    with _told_in_words(path):
+        yield from _read(path)
+
+
+@lru_cache(maxsize=256)
+def _tried_elsewhere(path: str, _mtime_ns: int, _n_bytes: int) -> str:
+    """Reads a file in a process of its own first; empty where that went well, else why not.
+
+    A damaged file can make polars' native code end the whole process (it asks for more memory than there is, and stops), and
+    that must not be a server, or a session with other work in it.
+    """
+    code = "import sys; from dialometer.readers.columnar import read_through; read_through(sys.argv[1])"
+    done = subprocess.run(  # nosec B603 - this Python, a fixed program, a path as its argument
+        [sys.executable, "-c", code, path],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    if done.returncode == _REFUSED:
+        return done.stdout.decode("utf-8", "replace").strip() or "it is damaged"
+    return "" if done.returncode == 0 else "it is damaged"
+
+
+def read_through(path: str) -> None:
+    """What the process does: all rows, one part after the other; ends with a status that says how it went."""
+    try:
+        with _told_in_words(Path(path)):
+            for frame in _read(Path(path)):
+                _as_lines(frame)
+    except DialometerError as error:
+        sys.stdout.buffer.write(str(error.__cause__ or error).partition("\n")[0][:200].encode("utf-8", "replace"))
+        sys.stdout.flush()
+        os._exit(_REFUSED)
+    os._exit(0)
+
+
+def _read(path: Path) -> Iterator[pl.DataFrame]:
     import polars as pl  # noqa: PLC0415 - heavy, and only these files need it
 
     with path.open("rb") as file:

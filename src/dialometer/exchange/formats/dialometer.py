@@ -26,13 +26,12 @@ from dialometer.exchange.records import (
     read_time_ms,
 )
 from dialometer.model.session import Source, State
+from dialometer.readers.columnar import ColumnarError, row_frames
 from dialometer.readers.json_records import line_records
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
 from dialometer.storage.table import FACTOR_PREFIX
-
-N_PER_SLICE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,23 +133,20 @@ def _json_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[
 
 
 def _parquet_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[ExportedRow]:
-    """Rows in slices; the line is the number of the row, from 1."""
-    import polars as pl  # noqa: PLC0415 - heavy, and only Parquet needs it
-
+    """Rows in parts; the line is the number of the row, from 1."""
+    n_read = 0
     try:
-        frame = pl.scan_parquet(path)
-        names = frame.collect_schema().names()
-        missing = [name for name in needed if name not in names]
-        for name in missing:
-            intake.wrong(0, f"the column '{name}' is missing", "export the study again", name)
-        n_rows = 0 if missing else frame.select(pl.len()).collect().item()
-        for start in range(0, n_rows, N_PER_SLICE):
-            rows = frame.slice(start, N_PER_SLICE).collect().iter_rows(named=True)
-            for number, cells in enumerate(rows, start=start + 1):
+        for frame in row_frames(path):
+            missing = [name for name in needed if name not in frame.columns]
+            for name in missing:
+                intake.wrong(0, f"the column '{name}' is missing", "export the study again", name)
+            if missing:
+                return
+            for number, cells in enumerate(frame.iter_rows(named=True), start=n_read + 1):
                 yield ExportedRow(cells, number)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        intake.wrong(0, f"the Parquet file cannot be read: {first}", "copy the export again")
+            n_read += len(frame)
+    except ColumnarError as error:
+        intake.wrong(0, error.message, "copy the export again")
 
 
 R = TypeVar("R", bound=Record)
