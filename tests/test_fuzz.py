@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
 import signal
 import subprocess
@@ -16,9 +18,11 @@ from bench.fuzz.run import Chunk, Scratch, _stop, prepared, read_input
 from dialometer.design.templates import template_names
 from dialometer.errors import DialometerError
 from dialometer.exchange.import_format import FORMATS
+from dialometer.exchange.importing import import_files
 from dialometer.readers import columnar, read_dialogues
 from dialometer.readers.arrays import read_arrays
 from dialometer.readers.reader import READERS
+from dialometer.readers.unpacking import is_unpacked
 
 QUICK = (
     "dialogues",
@@ -99,3 +103,29 @@ def test_a_file_that_would_end_the_process_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(columnar.subprocess, "run", lambda *_, **__: ended)
     with pytest.raises(DialometerError, match="it is damaged"):
         list(read_dialogues(good))
+
+
+FOUND = [  # by `make fuzz`: what is spoilt, and how
+    ("messages", {"role": "user", "content": [{"type": {"a": 1}, "x": 1}]}),
+    ("messages", {"role": "assistant", "content": [{"type": ["thinking"]}]}),
+]
+
+
+@pytest.mark.parametrize(("format", "message"), FOUND)
+def test_types_of_parts_that_are_no_names(tmp_path, format, message):
+    path = tmp_path / "d.jsonl"
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "hi"}, message]}) + "\n")
+    with contextlib.suppress(DialometerError):
+        list(read_dialogues(path, format))
+
+
+def test_half_a_character_in_the_name_of_a_criterion(tmp_path):
+    path = tmp_path / "j.json"
+    path.write_text(IMPORTS["label_studio"]["j.json"].decode().replace('"quality"', '"\\ud800"'))
+    with pytest.raises(DialometerError, match="surrogate"):
+        import_files(tmp_path / "s", [path], tmp_path / "x.db", format="label_studio", at_ms=1, is_dry_run=True)
+
+
+def test_a_name_in_an_archive_that_no_file_can_have(tmp_path):
+    assert not is_unpacked(tmp_path, "x" * 5000)
+    assert not is_unpacked(tmp_path, "a\0b")

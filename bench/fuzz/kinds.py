@@ -44,8 +44,8 @@ from dialometer.retrieval.queries import read_queries
 from dialometer.retrieval.saving import load_retriever
 
 Read = Callable[[Path], object]
-CHEAP = 60
-"""Weight of what is read within about a millisecond; a study takes ten, an import six."""
+CHEAP = 300
+"""Weight of what is read within about a millisecond; a study takes ten, an import six, what polars reads several hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _import(name: str) -> Kind:
                 folder / "out", [path], folder / "x.db", format=format, options=options, at_ms=1, is_dry_run=True
             )
 
-    weight = 1 if name.endswith(("_parquet", "_arrow")) else 4
+    weight = 1 if name.endswith(("_parquet", "_arrow")) else 20
     return Kind(f"import {name}", lambda: IMPORTS[name], read, weight=weight)
 
 
@@ -118,7 +118,7 @@ def _exported(format: str) -> Kind:
         return import_files(target, [path], folder / "x.db", format="dialometer", at_ms=1, is_dry_run=True)
 
     spoil = (f"judgments.{format}", f"answers.{format}", f"sessions.{format}", "export.json", "data_dictionary.json")
-    return Kind(f"export {format}", files, read, spoil, weight=1 if format == "parquet" else 4)
+    return Kind(f"export {format}", files, read, spoil, weight=1 if format == "parquet" else 20)
 
 
 def _report_data(folder: Path) -> object:
@@ -131,7 +131,7 @@ def _study(name: str) -> Kind:
         study, _ = check_all(folder)
         return verify(study, folder) if study is not None else None
 
-    return Kind(f"study {name}", lambda: valid.template(name), read, weight=2)
+    return Kind(f"study {name}", lambda: valid.template(name), read, weight=10)
 
 
 def _archive(folder: Path) -> object:
@@ -279,10 +279,10 @@ def kinds() -> Iterator[Kind]:
         yield _import(name)
     yield from map(_exported, ("csv", "jsonl", "parquet"))
     tables = ("judgments.csv", "answers.csv", "sessions.csv", "findings.csv", "export.json")
-    yield Kind("data of a report", _exported("csv").files, _report_data, tables, weight=2)
+    yield Kind("data of a report", _exported("csv").files, _report_data, tables, weight=10)
     for name in template_names():
         yield _study(name)
-    yield Kind("archive", valid.archive, _archive, weight=4)
+    yield Kind("archive", valid.archive, _archive, weight=20)
     yield Kind("rated dialogues", lambda: valid.RATED, _rated, weight=CHEAP)
     yield Kind("pairs", lambda: valid.PAIRS, _pairs, weight=CHEAP)
     yield Kind("scores", lambda: valid.SCORES, _scores, weight=CHEAP)
@@ -291,12 +291,12 @@ def kinds() -> Iterator[Kind]:
     yield Kind("knowledge base", lambda: valid.KNOWLEDGE, _knowledge, weight=CHEAP)
     yield Kind("queries", lambda: valid.DIALOGUES["jsonl"], _queries, weight=CHEAP)
     yield Kind("ratings of answers", lambda: valid.RATINGS_OF_ANSWERS, _crowd, weight=CHEAP)
-    yield Kind("retriever", valid.saved_retriever, _retriever, weight=20)
+    yield Kind("retriever", valid.saved_retriever, _retriever, weight=100)
     yield Kind("lists", lambda: valid.LISTS, _lists, weight=CHEAP)
-    yield Kind("topics", valid.topics, _topics, weight=4)
-    yield Kind("evaluator", valid.evaluator, _evaluator, weight=8)
-    yield Kind("CMADE evaluator", trained.cmade, _cmade, weight=6)
-    yield Kind("answer ranker", trained.ranker, _ranker, weight=4)
-    yield Kind("bot", trained.bot, _bot, weight=6)
-    yield Kind("corpus", trained.corpus, _corpus, weight=12)
-    yield Kind("replies", lambda: valid.REPLIES, _replies, weight=20)
+    yield Kind("topics", valid.topics, _topics, weight=20)
+    yield Kind("evaluator", valid.evaluator, _evaluator, weight=40)
+    yield Kind("CMADE evaluator", trained.cmade, _cmade, weight=30)
+    yield Kind("answer ranker", trained.ranker, _ranker, weight=20)
+    yield Kind("bot", trained.bot, _bot, weight=30)
+    yield Kind("corpus", trained.corpus, _corpus, weight=60)
+    yield Kind("replies", lambda: valid.REPLIES, _replies, weight=100)

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from dialometer.errors import DialometerError
 from dialometer.exchange.candidates.draft import CRITERION, CandidateDrafts, gold_rule
 from dialometer.exchange.dictionary_beside import DataDictionary
 from dialometer.exchange.import_format import Intake
@@ -285,7 +286,14 @@ def write_study(draft: StudyDraft, folder: Path, name: str, sources: Sequence[st
         "# Written by 'dialometer import' from judgments that were collected elsewhere.\n"
         "# Scales are guessed from the values unless the data came with a dictionary: correct them where you know better.\n"
     )
-    text = head + yaml.dump(spec, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    try:
+        text = head + yaml.dump(spec, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    except UnicodeEncodeError as error:
+        raise DialometerError(
+            "a name holds half of a surrogate pair, which is no character",
+            where=", ".join(sources),
+            remedy="correct the names of criteria, scales and systems",
+        ) from error
     (folder / "study.yaml").write_text(text, encoding="utf-8")
     lines = [json.dumps(item, ensure_ascii=False) for item in writer.items()]
     (folder / "items.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
