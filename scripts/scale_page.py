@@ -76,6 +76,13 @@ def measured(kept: dict[str, Any]) -> str:
             for row in kept["growth"]
         ]
         lines.append("")
+    if kept.get("postgres"):
+        lines += ["| judgments on PostgreSQL | arrival, the database's own time included |", "|---:|---:|"]
+        lines += [
+            f"| {row['judgments']:,} | {row['arrival_ms']:.0f} ms |"
+            for row in kept["postgres"]
+        ]
+        lines.append("")
     return "\n".join(lines)
 
 

@@ -214,7 +214,7 @@ class Workers:
     """Processes that read chunks; one that dies or falls silent is replaced, and its input counts as a failure."""
 
     def __init__(self, n: int, seed: int, names: Sequence[str]) -> None:
-        self.context = multiprocessing.get_context("fork")
+        self.context = multiprocessing.get_context("spawn")  # polars does not survive a fork
         self.seed = seed
         self.names = names
         self.busy: dict[Connection, tuple[Any, Any, tuple[int, int], float]] = {}

@@ -179,9 +179,8 @@ class _VoteTable:
                 if before is not cells and before != cells:
                     varying |= {name for name, old, new in zip(others, before, cells, strict=True) if old != new}
         self.about = [name for name in others if name not in varying]
-        self.intake.unread += [
-            name for name in (*others, *REPEATED) if name in self.columns.header and name not in self.about
-        ]
+        header, kept = set(self.columns.header), set(self.about)  # a table may have thousands of columns
+        self.intake.unread += [name for name in (*others, *REPEATED) if name in header and name not in kept]
         if self.about:
             self.intake.used["kept with the item"] = some_columns(self.about)
 
