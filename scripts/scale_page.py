@@ -78,10 +78,7 @@ def measured(kept: dict[str, Any]) -> str:
         lines.append("")
     if kept.get("postgres"):
         lines += ["| judgments on PostgreSQL | arrival, the database's own time included |", "|---:|---:|"]
-        lines += [
-            f"| {row['judgments']:,} | {row['arrival_ms']:.0f} ms |"
-            for row in kept["postgres"]
-        ]
+        lines += [f"| {row['judgments']:,} | {row['arrival_ms']:.0f} ms |" for row in kept["postgres"]]
         lines.append("")
     return "\n".join(lines)
 
