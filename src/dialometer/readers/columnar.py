@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-import subprocess  # nosec B404 - see _tried_elsewhere
+import subprocess  # nosec B404  # see _tried_elsewhere
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -182,7 +182,7 @@ def _tried_elsewhere(path: str, _mtime_ns: int, _n_bytes: int) -> str:
     that must not be a server, or a session with other work in it.
     """
     code = "import sys; from dialometer.readers.columnar import read_through; read_through(sys.argv[1])"
-    done = subprocess.run(  # nosec B603 - this Python, a fixed program, a path as its argument
+    done = subprocess.run(  # nosec B603  # this Python, a fixed program, a path as its argument
         [sys.executable, "-c", code, path],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
