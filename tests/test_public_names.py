@@ -42,6 +42,7 @@ shell.run_cell("dm.load_study('nowhere')")
 """
 
 
+@pytest.mark.slow
 def test_notebooks_show_results_and_say_errors_in_one_sentence(tmp_path):
     for arguments in (["new", "strategies", "s"], ["simulate", "s", "--raters", "6"]):
         run(*arguments, cwd=tmp_path)

@@ -114,7 +114,7 @@ def test_the_tasks_of_the_template_end_alike_in_both_versions(control, experimen
     assert plain != varied
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.one_of(st.text(max_size=60), st.sampled_from([*FOODS, "yes", "no", "5e3 kg", "?", "half a"])), max_size=6

@@ -104,6 +104,7 @@ def test_every_number_says_where_it_comes_from(whole):
     assert n > 200
 
 
+@pytest.mark.slow
 def test_it_can_be_written(whole, tmp_path):
     files = render(whole, tmp_path / "out", formats=["html", "markdown", "json", "csv", "latex"])
     page = next(path for path in files if path.suffix == ".html").read_text(encoding="utf-8")

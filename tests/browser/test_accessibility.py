@@ -83,10 +83,7 @@ ALIKE = {"start", "consent", "instructions", "end"}
 
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(case, marks=pytest.mark.slow if " in " in case or case in ("arena", "rubric") else ())
-        for case in CASES
-    ],
+    [pytest.param(case, marks=() if case == "pair" else pytest.mark.slow) for case in CASES],
 )
 def test_axe_finds_nothing_on_any_screen(
     case: str, tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
@@ -125,7 +122,7 @@ def show(html: str) -> Callable[[Route], None]:
     return lambda route: route.fulfill(body=html, content_type="text/html; charset=utf-8")
 
 
-@pytest.mark.parametrize("language", ["en", "ar"])
+@pytest.mark.parametrize("language", ["en", pytest.param("ar", marks=pytest.mark.slow)])
 def test_axe_finds_nothing_on_other_pages(
     language: str, tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:
@@ -148,6 +145,7 @@ def test_axe_finds_nothing_on_other_pages(
         page.emulate_media(color_scheme="light")
 
 
+@pytest.mark.slow
 def test_the_wizard_console(tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]) -> None:
     """With a conversation that waits, and without one."""
 

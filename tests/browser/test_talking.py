@@ -150,6 +150,7 @@ def wizard_study(tmp_path: Path) -> Path:
     return copy_study("chat", tmp_path, change)
 
 
+@pytest.mark.slow
 def test_wizards_answer_several_raters(
     wizard_study: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:

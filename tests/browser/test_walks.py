@@ -24,19 +24,19 @@ WAYS: dict[str, tuple[type[Rater], dict[str, Any]]] = {
 # Each template by mouse and by keyboard, on a desktop and on a phone; where a phone shows other things, by finger too.
 # Slow are those that test_accessibility walks by mouse as well, and by keyboard those whose fields others have.
 WALKS = [
-    *((name, "mouse") for name in ("acute", "best-worst", "likert")),
+    *((name, "mouse") for name in ("acute", "best-worst")),
     *((name, "keyboard-phone") for name in ("best-worst", "chat")),
     *(
         pytest.param(name, way, marks=pytest.mark.slow)
         for way, names in (
-            ("mouse", ("anchoring", "strategies", "avatar", "chat", "rubric", "mqm", "arena")),
+            ("mouse", ("anchoring", "strategies", "avatar", "chat", "rubric", "mqm", "arena", "likert")),
             ("keyboard-phone", ("anchoring", "strategies", "acute", "avatar", "likert", "rubric", "mqm", "arena")),
         )
         for name in names
     ),
     ("best-worst", "finger"),
     ("arena", "finger"),
-    ("replies", "finger"),
+    pytest.param("replies", "finger", marks=pytest.mark.slow),
     ("replies", "keyboard"),
     ("turns", "finger"),
     ("arabic", "keyboard"),

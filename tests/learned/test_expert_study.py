@@ -217,6 +217,7 @@ def test_training_reports_pairs_that_nothing_was_chosen_by(talks, expert_file, t
     assert 0 <= about["test"]["accuracy"] <= 1
 
 
+@pytest.mark.slow
 def test_the_curve_on_expert_pairs_with_features_trained_without_them(
     talks, expert_file, tiny_encoder_folder, tmp_path
 ):

@@ -64,7 +64,7 @@ def test_single_precision_graph_equals_torch(encoder):
     np.testing.assert_allclose(firsts, hidden[:, 0].numpy(), atol=1e-4)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "first"])
+@pytest.mark.parametrize("pooling", ["mean", pytest.param("first", marks=pytest.mark.slow)])
 def test_eight_bits_rank_dialogues_as_single_precision_does(encoder, pooling):
     encoder.pooling = pooling
     tokens = encoder.tokens(dialogues(80))

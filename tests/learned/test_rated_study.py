@@ -93,7 +93,7 @@ def test_nothing_is_learned_from_models(collected, tmp_path):
     every = {one.user for one in read_rated(collected)}
     assert {one.user for one in mixed} < every
     alone = with_sources(collected, tmp_path / "models", lambda _: "model")
-    with pytest.raises(NotEnoughData, match=r"no person has given a judgment .* models are not learned from"):
+    with pytest.raises(NotEnoughData, match=r"no human rater has given a judgment .* models are not learned from"):
         read_rated(alone)
 
 

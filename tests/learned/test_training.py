@@ -57,6 +57,7 @@ def whole(make_encoder, lesson_and_stop):
     return history, weights(model)
 
 
+@pytest.mark.slow
 def test_all_lessons_learn_to_tell_good_from_bad(make_encoder, lesson_and_stop):
     lesson, stop = lesson_and_stop
     levels = tuple(sorted(set(lesson.ratings)))

@@ -33,7 +33,7 @@ dialogues = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_dialogues=dialogues, is_gzip=st.booleans())
 def test_write_then_read_gives_equal_dialogues(tmp_path, given_dialogues, is_gzip):
     path = tmp_path / ("d.jsonl.gz" if is_gzip else "d.jsonl")

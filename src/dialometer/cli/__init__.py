@@ -20,10 +20,22 @@ EXIT_PROBLEM = 1
 
 PANELS: dict[str, tuple[str, ...]] = {
     "Look around": ("demo", "look"),
-    "Plan a study": ("new", "check", "power", "preregister", "freeze", "schema"),
-    "Collect": ("serve", "recruit", "simulate", "judge", "status", "control", "privacy", "backup", "restore", "verify"),
+    "Plan a study": ("new", "respond", "check", "power", "preregister", "freeze", "schema"),
+    "Collect": (
+        "serve",
+        "recruit",
+        "simulate",
+        "judge",
+        "local-model",
+        "status",
+        "control",
+        "privacy",
+        "backup",
+        "restore",
+        "verify",
+    ),
     "Results": ("report", "compare", "export", "import", "archive", "reproduce"),
-    "Models and systems": ("learn", "retrieval", "bots"),
+    "Models and systems": ("learn", "retrieval", "bots", "local-model"),
 }
 """Under which heading help and reference show a verb, in the order of a study."""
 
