@@ -12,7 +12,7 @@ import pytest
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures, rater_rows
-from dialometer.analysis.base.wording import brief
+from dialometer.analysis.base.wording import brief, briefs
 from dialometer.analysis.families.ratings.factor_effects import FactorEffects, contrasts, shown
 from dialometer.analysis.families.ratings.factors import Factors
 from dialometer.design import templates
@@ -418,7 +418,9 @@ def test_tables_only_hold_what_their_columns_say(whole):
 def test_the_figure_of_drift_shows_the_raters_and_numbers_of_its_table(whole):
     table = next(table for table in whole.tables() if table.name == "drift_of_raters")
     figure = next(figure for figure in whole.figures() if figure.name == "drift_of_raters")
-    assert all(f"{row[0]} {brief(row[1])}" in figure.alt for row in table.rows)
+    written = briefs(row[1] for row in table.rows)
+    assert all(f"{row[0]} {text}" in figure.alt for row, text in zip(table.rows, written, strict=True))
+    assert len({len(text.split(" ")[0]) for text in written}) == 1, "the same digits for all"
     assert len(table.rows) == min(12, whole.provenance["n_raters"])
 
 

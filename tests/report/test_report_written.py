@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rich_report import mean
 
-from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.estimate import SHUFFLES, Estimate, unknown
 from dialometer.model.report import PERCENTAGE_POINTS, Column, Table
 from dialometer.report.written import describe, mark_of, write_table
 
@@ -111,6 +111,8 @@ def test_how_the_numbers_were_made():
 def test_all_about_one_number():
     estimate = Estimate(0.5, 1200, "proportion", 0.2, 0.8, interval_method="Wilson", p_value=0.03)
     assert describe(estimate) == "proportion; n = 1,200; 95% confidence interval: Wilson; p\u00a0=\u00a0.030"
+    shuffled = Estimate(0.1, 500, "kappa", 0.0, 0.2, interval_method=SHUFFLES, n_resamples=500)
+    assert describe(shuffled) == "kappa; n = 500; in brackets the middle 95% of the shuffles, 500 resamples"
 
 
 def test_marks_go_on_after_z():

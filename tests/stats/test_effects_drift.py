@@ -21,6 +21,7 @@ def test_each_line_is_that_of_linregress():
         assert found.slopes[place] == pytest.approx(line.slope)
         assert found.errors[place] == pytest.approx(line.stderr)
         assert found.p_values[place] == pytest.approx(line.pvalue)
+        assert found.df[place] == 18
 
 
 def test_between_raters_is_dersimonian_and_laird_by_hand():

@@ -52,6 +52,10 @@ class Estimate:
         return text
 
 
+SHUFFLES = "middle of the shuffles"
+"""The method of an interval that is no confidence interval: where a statistic of shuffled data lies."""
+
+
 def unknown(method: str, why: str, *, n: int = 0, label: str = "") -> Estimate:
     """An estimate that could not be computed, with the reason."""
     return Estimate(value=math.nan, n=n, method=method, label=label, notes=(why,))

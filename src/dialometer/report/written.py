@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dialometer.model.estimate import Estimate
+from dialometer.model.estimate import SHUFFLES, Estimate
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Table
 from dialometer.report.numbers import (
     NOT_ENOUGH,
@@ -122,7 +122,9 @@ def describe(estimate: Estimate) -> str:
 def interval_words(estimate: Estimate) -> str:
     """How the interval was made."""
     words = f"{100 * estimate.confidence:g}% confidence interval"
-    if estimate.interval_method:
+    if estimate.interval_method == SHUFFLES:
+        words = f"in brackets the middle {100 * estimate.confidence:g}% of the shuffles"
+    elif estimate.interval_method:
         words += f": {estimate.interval_method}"
     if estimate.n_resamples:
         words += f", {estimate.n_resamples:,} resamples"

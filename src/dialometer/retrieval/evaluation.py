@@ -90,7 +90,7 @@ def metric_values(ranks: RelevantRanks, cutoffs: Sequence[int] = CUTOFFS) -> dic
 def unknown_because(metric: str, depth: float) -> str:
     """Why a metric cannot be computed from lists that are known to a depth only; empty where it can."""
     if metric in ("MRR", "MAP"):
-        return "its lists are known to rank 1 only, where MRR is nothing but Success Rate @1" if depth < 2 else ""
+        return "its lists are known to rank 1 only, where MRR is nothing but Success Rate@1" if depth < 2 else ""
     is_known = int(metric.partition("@")[2]) <= depth
     return "" if is_known else f"its lists are known to rank {depth:.0f} only"
 

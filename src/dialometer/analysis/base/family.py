@@ -75,6 +75,8 @@ class Findings:
     """On the hypotheses that were declared."""
     verdict_answer: str = ""
     """The verdict on the primary hypothesis in a sentence; it opens the report."""
+    verdict_counts: str = ""
+    """How many tests of the primary hypothesis are significant: said where the deciding family has no answer of its own."""
     verdict_headlines: tuple[Headline, ...] = ()
     """The tests of the primary hypothesis, where its direction was declared; they take the place of the family's own."""
     next_steps: tuple[str, ...] = ()

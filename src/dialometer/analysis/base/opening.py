@@ -18,7 +18,8 @@ def answer(findings: Sequence[Findings]) -> str:
     """The verdict on the primary hypothesis, then the answer of the family that decides it."""
     found = findings[0].answer
     stated = next((part.verdict_answer for part in findings if part.verdict_answer), "")
-    return f"{stated} {found}".strip()
+    counted = next((part.verdict_counts for part in findings if part.verdict_counts), "")
+    return f"{stated} {found or counted}".strip()
 
 
 def certainty(first: Findings, *, has_comparisons: bool) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dialometer.model.estimate import Estimate
 from dialometer.model.study import REASON, Criterion, Factor, Level, Study
-from dialometer.report.numbers import digits_of, write_estimate, write_number, write_p, write_percent
+from dialometer.report.numbers import digits_of, shared_digits, write_estimate, write_number, write_p, write_percent
 
 COHEN = "Cohen 1988: 0.2 small, 0.5 medium, 0.8 large"
 CONFIRMATORY_TITLE = "Confirmatory comparisons"
@@ -67,6 +67,13 @@ def value_only(estimate: Estimate, *, is_percent: bool = False, n_digits: int = 
 def brief(estimate: Estimate) -> str:
     """ "0.43 [0.31, 0.55]", with the digits of the tables, for lists and descriptions of figures."""
     return write_estimate(estimate).text
+
+
+def briefs(estimates: Iterable[Estimate], fallback: int = 2) -> list[str]:
+    """Several of one kind with the same digits, as in a column of a table."""
+    together = list(estimates)
+    digits = shared_digits(together, fallback)
+    return [write_estimate(estimate, n_digits=digits, fallback=fallback).text for estimate in together]
 
 
 def write_points(estimate: Estimate, n_digits: int = 2) -> str:

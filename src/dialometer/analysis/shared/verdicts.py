@@ -186,7 +186,7 @@ class DeclaredHypothesis:
         text = "; ".join(self._short(test, is_one) for test in shown[:MOST_TESTS]) + "."
         rest = len(shown) - MOST_TESTS
         more = f" {n_of(rest, 'more test')} in the confirmatory comparisons below." if rest > 0 else ""
-        return self._counts() + _capital(text) + more
+        return self.counts() + _capital(text) + more
 
     def _short(self, test: Estimate, is_one: bool) -> str:
         """One test for the list; what it is about is said where there are several."""
@@ -199,7 +199,8 @@ class DeclaredHypothesis:
         """One test with what it is about, for brackets."""
         return self._short(test, is_one=not about_words(test))
 
-    def _counts(self) -> str:
+    def counts(self) -> str:
+        """How many of several tests are significant, and which way."""
         n, yes, no = len(self.relevant), len(self.supporting), len(self.contradicting)
         if n == 1:
             return ""

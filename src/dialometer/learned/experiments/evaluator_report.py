@@ -38,6 +38,7 @@ from dialometer.model.report import (
 )
 from dialometer.neural.work import QUIET, Work
 from dialometer.report.charts import Dot, LinePoint, dot_interval, lines
+from dialometer.report.numbers import write_number
 from dialometer.stats.clustered.clustered import clustered_mean
 
 # An evaluator beside what it has to beat, on dialogues of users that neither has learned from.
@@ -195,11 +196,14 @@ def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerd
     share = len(doubted) / len(verdicts) if verdicts else 0.0
     n, total = len(doubted), len(verdicts)
     sentence = (
-        f"{n} of {total:,} ratings ({share:.1%}) lie further from what other users' ratings predict than "
-        "chance explains. They still count in training, softly as all do: read them before you leave any out."
+        f"{n} of {total:,} ratings ({share:.0%}) {'lies' if n == 1 else 'lie'} more than two typical errors from what other users' "
+        "ratings predict. A few percent always do, so this proves nothing about a single rating: all are used in training, and "
+        "you should read them before you exclude any."
     )
     words = [
-        sentence if n else f"None of the {total:,} ratings lies further from what others predict than chance explains."
+        sentence
+        if n
+        else f"None of the {total:,} ratings lies more than two typical errors from what other users' ratings predict."
     ]
     if (against := _against_truth(by_id, verdicts, doubted)) is not None:
         words.append(against)
@@ -454,12 +458,12 @@ def _how_section(aspects: Sequence[Aspect]) -> Section:
         "How it was made",
         (
             f"The evaluator is a Gaussian process over {_listed(aspects)} of the dialogues; its settings were chosen by "
-            "cross-validation over users. Every rating counts softly, since single ratings are noisy, and what a user adds to "
-            "all of theirs is explained away.",
+            "cross-validation over users. Single ratings are noisy, so none is fitted exactly, and the general level "
+            "of each user is taken out.",
             "Accuracy is the share of pairs within a held-out fifth of the users that are ordered right. No user is on both "
             "sides, because the ratings of one user resemble each other (Liang, Zou and Yu, ACL 2020, use experts' pairs "
             "instead; give yours to 'learn train' with --pairs).",
-            "A rating is not trusted where it lies more than two usual errors from what other users' ratings predict.",
+            "A rating is not trusted where it lies more than two typical errors from what other users' ratings predict.",
         ),
     )
 
@@ -485,7 +489,8 @@ def _next_steps(lead: Estimate, other: str) -> tuple[str, ...]:
 def _lead_words(lead: Estimate, other: str) -> str:
     if not lead.has_interval:
         return ""
-    size = f"{100 * lead.value:.1f} percentage points (95% confidence interval {100 * lead.low:.1f} to {100 * lead.high:.1f})"
+    points, low, high = (write_number(100 * value, 0) for value in (lead.value, lead.low, lead.high))
+    size = f"{points} {'percentage point' if points == '1' else 'percentage points'} (95% confidence interval {low} to {high})"
     if lead.low > 0:
         return f"Its lead over {other} is {size}."
     return f"Its lead over {other}, {size}, is not significant."

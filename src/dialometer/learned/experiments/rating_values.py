@@ -34,6 +34,7 @@ from dialometer.learned.data.pairs import (
 from dialometer.learned.data.rated import HIGH, LOW, RatedDialogue
 from dialometer.learned.data.splits import groups_of
 from dialometer.neural.engines import LOCAL, Engine
+from dialometer.report.numbers import write_number
 from dialometer.report.theme import page_style
 
 Floats = NDArray[np.float64]
@@ -171,7 +172,7 @@ class Noisy:
         n = sum(self.n_by_rating.values())
         return (
             f"rated {self.rated.rating:g} of {HIGH:g}, while the {n} nearest dialogues are rated "
-            f"{self.smoothed:.1f} on average; value {self.value:+.2g}"
+            f"{self.smoothed:.1f} on average; value {write_number(self.value, 4)}"
         )
 
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dialometer.errors import NotEnoughData, UnknownName
-from dialometer.model.estimate import Estimate, unknown
+from dialometer.model.estimate import SHUFFLES, Estimate, unknown
 from dialometer.registry import did_you_mean
 from dialometer.stats.bootstrap.bootstrap import batch_sizes, estimate_from, percentile_interval
 from dialometer.stats.observations import Floats, Ints, as_matrix, positions
@@ -354,7 +354,7 @@ def _summary(null: Floats, n: int, seed: int, confidence: float) -> Estimate:
         low=low,
         high=high,
         confidence=confidence,
-        interval_method="middle of the shuffles",
+        interval_method=SHUFFLES,
         seed=seed,
         n_resamples=len(null),
     )

@@ -41,6 +41,8 @@ class RaterSlopes:
     """Standard deviation of the true slopes between raters; 0 where all differences may be chance."""
     p_equal: float
     """Cochran's test that all raters have the same slope."""
+    df: Floats
+    """Degrees of freedom of each rater's line: judgments minus two."""
 
 
 def rater_slopes(
@@ -70,6 +72,7 @@ def rater_slopes(
         mean=mean,
         sd=math.sqrt(variance),
         p_equal=float(stats.chi2.sf(q, len(b) - 1)),
+        df=df,
     )
 
 

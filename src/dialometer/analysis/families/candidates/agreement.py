@@ -133,7 +133,7 @@ def _words(agreement: Agreement) -> list[str]:
     if closest.is_known and null.is_known:
         paragraphs.append(
             "The closest two ratings agree by construction: raters who answer without reading would agree too, because "
-            f"of three numbers two are always near each other. The same ratings dealt out to candidates by lot reach "
+            f"of three numbers two are always near each other. The same ratings shuffled over the candidates reach "
             f"{number(null.value)} in this way, so the {number(closest.value)} found here must be read against that and not "
             "against zero. The lowest two and the highest two are chosen by their values as well; each is shown beside its "
             "own null."
@@ -184,19 +184,19 @@ def _kappa_table(name: str, agreement: Agreement, notes: tuple[str, ...]) -> Tab
     ambiguous = agreement.linear.get("closest")
     if ambiguous is not None and ambiguous.n_ambiguous:
         n = n_of(ambiguous.n_ambiguous, "candidate")
-        notes = (*notes, f"For {n} two different pairs were equally close; one was drawn by lot.")
+        notes = (*notes, f"For {n} two different pairs were equally close; one was drawn at random.")
     return Table(
         name,
         "Weighted kappa in four configurations",
         columns,
         tuple(rows),
         caption=(
-            "Shuffled: mean kappa of the same choice when ratings are dealt out to candidates by lot, with the middle of "
+            "Shuffled: mean kappa of the same choice when ratings are shuffled over the candidates, with the middle of "
             "the shuffles. p: share of shuffles that reach the kappa found."
         ),
         notes=(
             *notes,
-            "Which of the two counts as first rater is drawn by lot.",
+            "Which of the two counts as first rater is drawn at random.",
             "Unweighted: every disagreement counts alike, as in the program of the published study.",
         ),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialometer.analysis.base.wording import n_of
+from dialometer.analysis.base.wording import listed, n_of
 from dialometer.analysis.families.candidates.pool import Pool
 from dialometer.model.report import Column, Section, Table
 from dialometer.retrieval.questions.first_words import first_words, words_figure
@@ -17,7 +17,7 @@ def asked_section(name: str, pool: Pool) -> Section:
         return Section(name, "What was asked", ("The items hold no texts of questions.",))
     totals = words.totals()
     repeated = [f"“{word}” ({n})" for word, n in list(totals.items())[:5] if n > 1]
-    most = f", most often {', '.join(repeated)}" if repeated else ""
+    most = f", most often {listed(repeated)}" if repeated else ""
     rows = tuple((word, n, n / words.n_texts) for word, n in list(totals.items())[:MOST_SHOWN])
     n_more = len(totals) - len(rows)
     table = Table(

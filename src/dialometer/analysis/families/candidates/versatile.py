@@ -15,7 +15,7 @@ from dialometer.analysis.base.wording import n_of, number
 from dialometer.analysis.families.candidates.agreement import agreement_of, bare
 from dialometer.analysis.families.candidates.pool import Marks, Pool
 from dialometer.errors import DialometerError
-from dialometer.model.estimate import Estimate
+from dialometer.model.estimate import SHUFFLES, Estimate
 from dialometer.model.report import Cell, Column, Section, Table
 from dialometer.stats.agreement.kappa import CONFIGURATIONS
 from dialometer.stats.bootstrap.bootstrap import percentile_interval
@@ -110,7 +110,7 @@ def _over_shuffles(sizes: Floats, options: Options) -> Estimate:
         low=low,
         high=high,
         confidence=options.confidence,
-        interval_method="middle of the shuffles",
+        interval_method=SHUFFLES,
         seed=options.seed,
         n_resamples=len(sizes),
     )
@@ -124,10 +124,16 @@ def _against_chance(versatile: Versatility, chance: dict[str, SetSizes]) -> str:
         ("one-sided", len(versatile.questions.one_sided), chance["questions"].one_sided),
     ):
         who = f"{n_of(n, 'question')} {'is' if n == 1 else 'are'}" if n else "No question is"
-        verdict = "that is more" if n > lot.high else "that is less" if n < lot.low else "that is no more and no less"
+        verdict = (
+            "more than chance gives"
+            if n > lot.high
+            else "fewer than chance gives"
+            if n < lot.low
+            else "what chance gives"
+        )
         entries.append(
-            f"{who} {word}; the same ratings dealt out by lot give {number(lot.low, 0)} to {number(lot.high, 0)}, so {verdict} "
-            "than chance makes."
+            f"{who} {word}; with the same ratings shuffled there are "
+            f"{number(lot.low, 0)} to {number(lot.high, 0)}, so this is {verdict}."
         )
     return " ".join(entries)
 
@@ -158,12 +164,12 @@ def _sizes_table(name: str, versatile: Versatility, chance: dict[str, SetSizes],
             Column("low", "Below the median", "count"),
             Column("both", "Both", "count"),
             Column("versatile", "Versatile", "count"),
-            Column("versatile_chance", "by lot", "estimate", 0),
+            Column("versatile_chance", "shuffled", "estimate", 0),
             Column("one_sided", "One-sided", "count"),
-            Column("one_sided_chance", "by lot", "estimate", 0),
+            Column("one_sided_chance", "shuffled", "estimate", 0),
         ),
         (row("questions", versatile.questions), row("answers", versatile.answers)),
-        caption="By lot: mean and middle of the sizes when ratings are shuffled over the candidates.",
+        caption="Shuffled: mean and middle of the sizes when ratings are shuffled over the candidates.",
         notes=notes,
     )
 

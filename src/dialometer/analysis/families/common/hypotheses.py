@@ -32,6 +32,7 @@ class Hypotheses(Family):
             "",
             verdicts=tuple(one.verdict() for one in tested),
             verdict_answer=main.answer() if main else "",
+            verdict_counts=main.counts().strip() if main else "",
             verdict_headlines=main.headlines() if main else (),
             next_steps=steps,
         )

@@ -275,9 +275,11 @@ def _ranking_table(
     body: list[tuple[Cell, ...]] = []
     for name, column in columns.items():
         known = column[~np.isnan(column)]
-        first = proportion(int(np.sum(known == 1)), len(known), confidence=options.confidence) if len(known) else None
-        n_last = int(np.sum(known == n_objects))
-        body.append((name, means[name], importance(means[name], n_objects), first, n_last))
+        ends = [
+            proportion(int(np.sum(known == rank)), len(known), confidence=options.confidence) if len(known) else None
+            for rank in (1, n_objects)
+        ]
+        body.append((name, means[name], importance(means[name], n_objects), *ends))
     return Table(
         f"ranking_{question.name}",
         question.text,
@@ -286,7 +288,7 @@ def _ranking_table(
             Column("mean_rank", "Mean rank", "estimate"),
             Column("importance", "Importance", "percent_estimate"),
             Column("first", "Ranked first", "percent_estimate"),
-            Column("last", "Ranked last", "count"),
+            Column("last", "Ranked last", "percent_estimate"),
         ),
         tuple(body),
         caption=f"Rank 1 is the first of {n_objects}. Importance is the share of rank points.",

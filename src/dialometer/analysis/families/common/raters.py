@@ -384,9 +384,17 @@ def _figure(frame: pl.DataFrame, kind: str) -> list[Figure]:
             strip({"raters": values}, value_title=kind),
             alt=f"{kind.capitalize()} for {len(values)} raters: median {number(float(np.median(values)))}, lowest "
             f"{number(float(values.min()))}, highest {number(float(values.max()))}.",
-            caption="One point per rater (a selection where there are many); the bar spans the middle half.",
+            caption="One point per rater (a selection where there are many); the bar spans the middle half."
+            + _without_agreement(len(frame) - len(values)),
         )
     ]
+
+
+def _without_agreement(n: int) -> str:
+    """Why there are fewer points than raters."""
+    if not n:
+        return ""
+    return f" Not shown: {n_of(n, 'rater')} with too few answers or with equal answers only."
 
 
 def _excluded_table(data: StudyData) -> Table | None:

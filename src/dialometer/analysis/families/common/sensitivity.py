@@ -50,6 +50,10 @@ NAME, TITLE = "sensitivity", "Would a critic's choice change the answer?"
 DECLARED = "Confirmatory analysis"
 SAME, OTHER = "Same answer", "Other answer"
 EXCLUSIONS, ZEROS, ITEMS = "Exclusions", "Zeros", "Items"
+NO_CHOICES = (
+    "No other choice applies to the comparison “{}”: no rater is excluded or flagged, and every other way to test it gives the "
+    "same numbers."
+)
 
 
 class Sensitivity(Family):
@@ -161,6 +165,8 @@ def sensitivity_section(data: StudyData, options: Options) -> Section:
     turned = _turned_labels(data.study, comparison, declared)
     declared, outcomes = declared.turned(turned), [outcome.turned(turned) for outcome in outcomes]
     shown = contested(declared, outcomes)
+    if not outcomes:
+        return Section(NAME, TITLE, (NO_CHOICES.format(comparison_title(comparison)),))
     return Section(
         NAME,
         TITLE,
@@ -187,9 +193,14 @@ def all_outcomes(
 def _is_same(declared: ChoiceOutcome, other: ChoiceOutcome) -> bool:
     """Whether all numbers are equal: the declared analysis makes this claim already, as where nothing is a sample of items."""
     return declared.tests.keys() == other.tests.keys() and all(
-        (test.value, test.p_value) == (other.tests[label].value, other.tests[label].p_value)
+        _is_close(test.value, other.tests[label].value) and _is_close(test.p_value, other.tests[label].p_value)
         for label, test in declared.tests.items()
     )
+
+
+def _is_close(first: float, second: float) -> bool:
+    """Equal up to rounding: two ways to the same number differ in the last digits."""
+    return math.isclose(first, second, rel_tol=1e-6, abs_tol=1e-9) or (math.isnan(first) and math.isnan(second))
 
 
 def _with_intervals(tests: Mapping[str, Estimate]) -> dict[str, Estimate]:
@@ -330,7 +341,7 @@ def _paragraphs(
         "direction."
     ]
     if not same:
-        paragraphs.append("No other choice applies that would make the same claim: no rater is excluded or flagged.")
+        paragraphs.append("No other choice makes the same claim; the rows below make another one, named in brackets.")
     elif not different:
         who = (
             "The one other choice agrees"

@@ -587,7 +587,7 @@ def group_section(
     ]
     words = no_difference_words(tests)
     if apart:
-        words = f"The groups differ on {listed(apart)}. Nobody was put into a group by lot: this describes raters."
+        words = f"The groups differ on {listed(apart)}. The groups were not assigned at random."
     return Section(name, f"Groups of raters: {question.replace('_', ' ')}", (words,), (table,))
 
 

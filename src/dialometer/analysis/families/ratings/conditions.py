@@ -11,6 +11,7 @@ from dialometer.analysis.base.wording import (
     COHEN,
     as_geometric_mean,
     brief,
+    briefs,
     cell_names,
     excludes,
     factor_label,
@@ -166,7 +167,7 @@ def main_figure(study: Study, measures: Measures, rows: RaterRows, options: Opti
     """All criteria together, by condition."""
     main = measures.main
     means = _shown_means(main, rows, options)
-    details = listed(f"{mean.label} {mean}" for mean in means)
+    details = listed(f"{mean.label} {text}" for mean, text in zip(means, briefs(means), strict=True))
     return Figure(
         "ratings_by_condition",
         f"{_mean_word(main).capitalize()} rating by condition",
@@ -324,12 +325,13 @@ def minutes_section(rows: RaterRows, effects: FactorEffects, options: Options) -
         tuple(body),
         caption="From the first to the last screen of finished sessions, pauses included.",
     )
-    details = listed(f"{mean.label} {mean}" for mean in means)
+    *texts, of_all = briefs([*means, overall], 0)
+    details = listed(f"{mean.label} {text}" for mean, text in zip(means, texts, strict=True))
     figure = Figure(
         "minutes_by_condition",
         "Mean time by condition",
         cell_chart(study, cell_dots(study, means), "minutes per session", reference=overall.value),
-        alt=f"Mean minutes per session in every condition: {details}. Over all raters {overall}.",
+        alt=f"Mean minutes per session in every condition: {details}. Over all raters {of_all}.",
         caption=f"The dashed line is the mean over all raters, {overall.value:.0f} minutes.",
     )
     paragraphs = [

@@ -9,7 +9,7 @@ from scipy import stats
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure
-from dialometer.analysis.base.wording import after_correction, brief, correction_name, listed, n_of, p_words
+from dialometer.analysis.base.wording import after_correction, briefs, correction_name, listed, n_of, p_words
 from dialometer.analysis.families.ratings.factor_effects import effect_heading, null_of, shown
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Table
@@ -67,7 +67,8 @@ def _level_sentence(slopes: RaterSlopes, options: Options) -> str:
     if not places:
         return (
             f"None of {n_of(n, 'rater')} drifts significantly in level over the session{after} "
-            f"(raters differ in drift: {p_words(slopes.p_equal)})."
+            f"({'raters differ significantly' if slopes.p_equal < 1 - options.confidence else 'raters do not differ significantly'} "
+            f"in drift, {p_words(slopes.p_equal)})."
         )
     who = listed([str(slopes.raters[place]) for place in places], most=5)
     return (
@@ -90,10 +91,19 @@ def _agreement_sentence(slopes: RaterSlopes, options: Options) -> str:
 
 def _estimate(slopes: RaterSlopes, place: int, options: Options, *, is_shrunken: bool) -> Estimate:
     value, error = (slopes.shrunken, slopes.shrunken_errors) if is_shrunken else (slopes.slopes, slopes.errors)
-    reach = float(stats.norm.isf((1 - options.confidence) / 2)) * float(error[place])
-    centre = float(value[place])
+    tail = (1 - options.confidence) / 2
+    quantile = stats.norm.isf(tail) if is_shrunken else stats.t.isf(tail, slopes.df[place])
+    reach, centre = float(quantile) * float(error[place]), float(value[place])
     method = "slope of one rater" + (", shrunken towards the mean" if is_shrunken else "")
-    return Estimate(centre, 1, method, low=centre - reach, high=centre + reach, confidence=options.confidence)
+    return Estimate(
+        centre,
+        int(slopes.df[place]) + 2,
+        method,
+        low=centre - reach,
+        high=centre + reach,
+        confidence=options.confidence,
+        interval_method="normal approximation" if is_shrunken else "Student's t",
+    )
 
 
 def _clearest(slopes: RaterSlopes) -> list[int]:
@@ -106,13 +116,15 @@ def _figure(measure: Measure, slopes: RaterSlopes, options: Options) -> Figure:
         Dot(str(slopes.raters[place]), shown(measure, _estimate(slopes, place, options, is_shrunken=False)))
         for place in sorted(_clearest(slopes), key=lambda place: slopes.slopes[place])
     ]
+    written = briefs(dot.estimate for dot in dots)
+    texts = [f"{dot.label} {text}" for dot, text in zip(dots, written, strict=True)]
     return Figure(
         "drift_of_raters",
         "Drift of single raters",
         dot_interval(
             dots, value_title=f"{effect_heading(measure).lower()} per {PER_ITEMS} items", reference=null_of(measure)
         ),
-        alt=f"Change of level per {PER_ITEMS} items for {listed(f'{dot.label} {brief(dot.estimate)}' for dot in dots)}.",
+        alt=f"Change of level per {PER_ITEMS} items for {listed(texts)}.",
         caption=f"{_who(slopes)}, from falling to rising; the numbers are those of the table.",
     )
 
