@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import polars as pl
 import pytest
 
-from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.choose import analyse, exclusions_table, unfinished
 from dialometer.analysis.base.data import EXCLUDED
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.ratings.agreement import agreement_steps
@@ -170,6 +171,9 @@ def test_judgments_that_are_all_excluded_are_not_called_missing(likert, quick):
     excluded = analyse(likert, dataclasses.replace(none, n_left_out={EXCLUDED: 1296, "practice items": 9}))
     assert excluded.summary.answer.startswith("All 1,296 judgments that were collected are excluded")
     assert "quality rules" in excluded.summary.next_steps[0]
+    by_hand = dataclasses.replace(none, sessions=data.sessions.with_columns(pl.lit(True).alias("is_excluded")))
+    assert exclusions_table(by_hand).rows == (("excluded by hand", 3, ""),)
+    assert "have completed it, not counting 3 excluded raters." in unfinished(by_hand)
 
 
 def test_low_agreement_asks_for_another_scale():

@@ -14,7 +14,7 @@ from dialometer.analysis.base.data import APART, OTHER_SOURCE, PRACTICE, StudyDa
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.opening import answer, certainty, headlines, next_steps, verdict_table
-from dialometer.analysis.base.wording import cell_names, listed
+from dialometer.analysis.base.wording import cell_names, listed, n_of
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
@@ -23,6 +23,7 @@ from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.report import Column, Figure, Method, Report, Section, Summary, Table
 from dialometer.model.study import Study
 from dialometer.registry import did_you_mean
+from dialometer.storage.counting.counts import OUTSIDE_STATES
 from dialometer.storage.store import Store
 
 SOURCE_WORDS = {
@@ -50,6 +51,7 @@ def exclusions_table(data: StudyData) -> Table:
         .sort("rule")
     )
     rows += [(f"excluded by the rule {rule}", n, None) for rule, n in reasons.iter_rows()]
+    rows += _without_a_rule(data, sessions)
     rows += [
         (f"judgments of {reason}" if "raters" in reason else f"judgments on {reason}", None, n)
         for reason, n in data.n_left_out.items()
@@ -69,6 +71,20 @@ def exclusions_table(data: StudyData) -> Table:
         tuple((reason, "" if n is None else n, "" if m is None else m) for reason, n, m in rows),
         notes=() if rows else ("Nothing was excluded.",),
     )
+
+
+def _without_a_rule(data: StudyData, sessions: pl.DataFrame) -> list[tuple[str, int | None, int | None]]:
+    """Raters whom no rule excludes: an experimenter did, or the data came so."""
+    by_rules = data.findings.filter(pl.col("action") == "exclude")["rater"].implode()
+    others = sessions.filter(
+        pl.col("is_excluded") & ~pl.col("state").is_in(OUTSIDE_STATES) & ~pl.col("rater").is_in(by_rules)
+    )
+    is_imported = pl.col("source") == "imported"
+    counts = {
+        "excluded by hand": others.filter(~is_imported)["rater"].n_unique(),
+        "excluded in the imported data": others.filter(is_imported)["rater"].n_unique(),
+    }
+    return [(label, n, None) for label, n in counts.items() if n]
 
 
 def balance_table(data: StudyData) -> Table:
@@ -97,7 +113,10 @@ def unfinished(data: StudyData) -> str:
     numbers = protocol(data.study)
     n_completed = len(data.completed_sessions())
     if numbers.n_raters is not None and n_completed < numbers.n_raters:
-        return f"The study is not finished: {n_completed} of {numbers.n_raters} raters have completed it."
+        done = pl.col("is_excluded") & (pl.col("state") == "completed") & pl.col("source").is_in(data.sources)
+        n_out = len(data.sessions.filter(done))
+        apart = f", not counting {n_of(n_out, 'excluded rater')}" if n_out else ""
+        return f"The study is not finished: {n_completed} of {numbers.n_raters} raters have completed it{apart}."
     wanted = data.study.spec.design.judgments_per_item
     if wanted is not None and len(data.judgments):
         per_item = data.judgments.group_by("item").agg(pl.col("rater").n_unique())
@@ -138,7 +157,8 @@ def nothing_left(data: StudyData) -> Findings:
         reasons = listed(
             f"{count:,} {'of' if 'raters' in reason else 'on'} {reason}" for reason, count in counted.items()
         )
-        text = f"All {n:,} judgments that were collected are excluded, so there is nothing to analyse: {reasons}."
+        what = "The one judgment that was collected is" if n == 1 else f"All {n:,} judgments that were collected are"
+        text = f"{what} excluded, so there is nothing to analyse: {reasons}."
         step = "Check the quality rules and who was excluded: dialometer status and the dashboard show both."
         if set(counted) == {OTHER_SOURCE}:
             others = sorted(set(data.sessions["source"].unique()) - set(data.sources))

@@ -235,7 +235,8 @@ def _certainty(main: SystemComparison) -> str:
             leads.append(f"no test against {system}")
             continue
         corrected = p_words(float(gap.details["p_adjusted"]))
-        leads.append(f"{number(gap.value)} points above {system} ({interval_only(gap)}, {corrected})")
+        size = f"{number(gap.value)} points above" if number(gap.value) != number(0) else "level with"
+        leads.append(f"{size} {system} ({interval_only(gap)}, {corrected})")
     what = "confirmatory (declared in advance)" if main.is_declared else "exploratory"
     return f"{main.lead.best} is {listed(leads)}. Based on {basis}; the comparison is {what}."
 
