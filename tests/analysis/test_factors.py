@@ -12,7 +12,7 @@ import pytest
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures, rater_rows
-from dialometer.analysis.base.wording import brief, briefs
+from dialometer.analysis.base.wording import briefs
 from dialometer.analysis.families.ratings.factor_effects import FactorEffects, contrasts, shown
 from dialometer.analysis.families.ratings.factors import Factors
 from dialometer.design import templates
