@@ -18,6 +18,9 @@ STUDIES = [
     pytest.param("likert", 6, marks=SLOW),
     pytest.param("rubric", 6, marks=SLOW),
     pytest.param("arena", 6, marks=SLOW),
+    pytest.param("compare", 6, marks=SLOW),
+    pytest.param("pairs", 6, marks=SLOW),
+    pytest.param("mqm", 6),
     pytest.param("wizard", 6, marks=SLOW),
 ]
 
