@@ -76,6 +76,8 @@ def test_the_report_and_the_same_from_an_export(held, tmp_path):
     assert sum(row[2] for row in outcomes.rows) == 36
     assert [column.name for column in outcomes.columns][5:7] == ["tied", "both_bad"]
     assert len(table_of(report, "leaderboard-conversations").rows) == 3
+    assert "conversations of their own" in str(report), "raters of an arena do not judge the same things"
+    assert not any("hardly agree" in step for step in report.summary.next_steps)
     assert "Weights of votes" in [method.what for method in report.methods]
     (style,) = [section for section in report.sections if section.name.endswith("style")]
     assert "36 votes for" in style.problem, "too few votes for so many parameters"

@@ -67,7 +67,10 @@ def test_points_are_the_shares_of_the_answers_where_they_apply(data, found):
     assert sum(row["weight_share"] for row in rows.values()) == pytest.approx(1)
     differences = rows_of(table_of(found, "checklists-point-differences-quality"))
     first = next(row for row in differences if row["point"] == text)
-    assert first["difference"].value == pytest.approx(rows[text]["system-0"].value - rows[text]["system-1"].value)
+    assert (first["first"], first["second"]) == ("Guided prompt", "Plain prompt"), (
+        "the better system first, as elsewhere"
+    )
+    assert first["difference"].value == pytest.approx(rows[text]["system-1"].value - rows[text]["system-0"].value)
 
 
 def test_agreement_on_a_point_is_that_of_pairs_of_raters(data, found):

@@ -16,6 +16,7 @@ from scipy.special import expit
 from dialometer.analysis.base.choose import analyse, families
 from dialometer.analysis.base.data import ANSWER_COLUMNS, data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
+from dialometer.analysis.families.votes.agreement import choice_counts
 from dialometer.analysis.families.votes.rankings import rank_systems
 from dialometer.analysis.families.votes.system_votes import duplicate_votes, system_votes
 from dialometer.analysis.shared.comparisons import p_adjusted
@@ -120,8 +121,8 @@ def test_strengths_and_places_are_recovered(study):
         assert row["wins_share"].low < np.mean(others) < row["wins_share"].high
     assert (
         found.answer
-        == "Fern is the best of 4 systems on engagingness, with an estimated win rate of 80% against the others."
-        or (found.answer.startswith("Fern is the best of 4 systems on engagingness, with an estimated win rate of "))
+        == "Fern is the best of 4 systems on Engagingness, with an estimated win rate of 80% against the others."
+        or (found.answer.startswith("Fern is the best of 4 systems on Engagingness, with an estimated win rate of "))
     )
     assert "The comparison is confirmatory (declared in advance)." in found.certainty
     questions = table(found, "questions")
@@ -216,7 +217,7 @@ def test_degenerate_votes_give_sentences(study, kind, n_raters):
 
 def test_all_ties_name_no_best_system(study):
     rows = [(*row[:-1], "tie") for row in rows_from(study, TRUE, n_raters=8)]
-    assert run(data_of(study, rows)).answer.startswith("No best system on engagingness can be named")
+    assert run(data_of(study, rows)).answer.startswith("No best system on Engagingness can be named")
 
 
 def test_one_rater_cannot_speak_for_others(study):
@@ -565,6 +566,29 @@ def test_groups_of_raters_are_tested_over_raters_and_items():
     assert alone.p_value == pytest.approx(welch, rel=0.4)
     shared = groups_test(groups, values, rater, nothing, items=np.repeat([0, 1, 2, 3], 6), has_items=True).test
     assert shared.p_value > alone.p_value
+
+
+def test_two_systems_are_one_test_in_every_part(study):
+    rows = [row for row in rows_from(study, TRUE, n_raters=30) if set(row[5].split("|")) == {"fern", "clove"}]
+    data = data_of(study, rows)
+    raters = data.sessions["rater"].to_list()
+    given = [(r, "post", "chatbot_experience", "", ("Never", "Every day")[k % 2], None) for k, r in enumerate(raters)]
+    data = dataclasses.replace(data, answers=pl.DataFrame(given, schema=ANSWER_COLUMNS, orient="row"))
+    names = {"fern", "clove"}
+    spec = study.spec.model_copy(update={"systems": [s for s in study.spec.systems if s.name in names]})
+    items = tuple(item for item in study.items if set(item.systems) <= names)
+    found = run(dataclasses.replace(data, study=dataclasses.replace(study, spec=spec, items=items)))
+    (row,) = rows_of(table(found, "subgroup-chatbot_experience"))
+    assert row["system"] == "Fern", "the other has the rest: its test would be the same, and be counted twice"
+    assert row["p_adjusted"] == row["p"]
+    assert "third systems" not in str(found)
+
+
+def test_the_order_of_pairs_in_the_data_does_not_change_agreement(study):
+    rows = rows_from(study, TRUE, n_raters=15)
+    given = [(k, "one", *row[2:]) for k, row in enumerate(rows, 1)]  # one item with many pairs of systems
+    counts = [choice_counts(data_of(study, rows), "engagingness") for rows in (given, given[::-1])]
+    assert np.array_equal(*counts)
 
 
 def test_a_difference_reads_as_the_share_that_tables_show(study):

@@ -108,8 +108,9 @@ def test_times_that_say_nothing_are_left_out():
     assert np.isnan(robust_z(np.array([5.0, 5.0, 9.0]))).all()
 
 
-def test_gold_answers_are_judged_as_the_rule_does(walked):
-    folder = walked("likert", 12)
+@pytest.mark.parametrize("name", ["likert", "rubric"])
+def test_gold_answers_are_judged_as_the_rule_does(walked, name):
+    folder = walked(name, 12)
     study = load_study(folder)
     with Store.open(folder / "study.db") as store:
         data = load_data(study, store)
@@ -118,7 +119,9 @@ def test_gold_answers_are_judged_as_the_rule_does(walked):
         rules = [rule for rule in study.spec.quality if isinstance(rule, Gold)]
         for session in store.sessions.all():
             record = SessionRecord(judgments=tuple(j for j in store.records.judgments(session.id) if not j.is_practice))
-            has_failed = any(rule.findings(study, session, record) for rule in rules)
+            failed = [one.reason for rule in rules for one in rule.findings(study, session, record)]
+            has_failed = bool(failed)
+            assert not any("{" in reason for reason in failed), "an answer of several parts is not written out"
             row = found.get(f"R{session.ordinal:04d}")
             if row is not None:
                 assert row["n_gold"] == 4

@@ -162,6 +162,14 @@ def test_what_to_do_next_follows_from_the_verdict(likert):
     assert "Declare the comparison" in next_steps([], 20, 30)[0]
 
 
+def test_one_rater_is_asked_for_more_raters_and_not_for_less(likert):
+    alone = dataclasses.replace(
+        a_test("a", "b", 46.6, math.nan), low=math.nan, high=math.nan, statistic=math.nan, df=()
+    )
+    (step, _) = next_steps([hypothesis_on(likert, alone)], 1, 12)
+    assert step == "Collect judgments of more raters: one rater says nothing about others."
+
+
 def test_judgments_that_are_all_excluded_are_not_called_missing(likert, quick):
     data = quick(likert, n_raters=3)
     none = dataclasses.replace(data, judgments=data.judgments.clear())

@@ -173,6 +173,9 @@ class Scale(Part):
 
     # What an answer consists of, where it has parts
 
+    number_words: ClassVar[str] = ""
+    """What the number of an answer with parts is, for reports; empty where raters give the number themselves."""
+
     detail_table: ClassVar[DetailTable | None] = None
     """Set where an answer has parts that an export lists one by one; :meth:`details` gives the rows."""
 

@@ -39,6 +39,15 @@ class Acceptable(Part):
             raise ValueError("say what is acceptable: at_least, at_most or one_of")
         return self
 
+    def answer_words(self, value: Value, scale: Scale | None = None) -> str:
+        """What was answered, for the reason of an exclusion: of an answer with several parts only the part that was checked."""
+        if not isinstance(value, dict):
+            return f"{self.criterion} = {value}"
+        if self.point:
+            return f"{self.criterion}, {self.point} = {value.get(self.point, 'no answer')}"
+        score = scale.number(value) if scale is not None else None
+        return f"{self.criterion} = {value.get('best', 'no answer') if score is None else format(round(score, 2), 'g')}"
+
     def passes(self, value: Value, scale: Scale | None = None) -> bool:
         """Whether an answer is acceptable; of several names the first or best counts, bounds are on the scale's numbers."""
         plain = value.get(self.point or "best", "") if isinstance(value, dict) else value
@@ -94,7 +103,7 @@ class Gold(QualityRule):
                 concerns = judgment.criterion == rule.criterion and rule.system in ("", judgment.system)
                 scale = study.judged_on(judgment.criterion, judgment.block, session.condition)
                 if concerns and not rule.passes(judgment.value, scale):
-                    failed[judgment.item_id] = f"{judgment.criterion} = {judgment.value}"
+                    failed[judgment.item_id] = rule.answer_words(judgment.value, scale)
         if len(failed) <= self.n_allowed_failures:
             return ()
         reason = f"failed {len(failed)} gold item{'s' if len(failed) > 1 else ''}: " + ", ".join(

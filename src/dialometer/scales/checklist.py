@@ -52,6 +52,7 @@ class Checklist(Scale):
     points: list[ChecklistPoint] = Field(min_length=1, description="The points in the order shown.")
     allow_not_applicable: bool = Field(default=True, description="Whether raters may say that a point does not apply.")
     level: ClassVar[Level] = "interval"
+    number_words: ClassVar[str] = "the share of the points that are met, by weight, from 0 to 100"
     detail_table: ClassVar[DetailTable | None] = DetailTable(
         "checklist_points",
         "one point of one checklist a row",

@@ -69,6 +69,7 @@ class Spans(Scale):
     no_answer: ClassVar[str] = "Please mark what is wrong, or say that you found nothing."
     scripts: ClassVar[tuple[str, ...]] = ("spans.js",)
     seconds_per_answer: ClassVar[float] = 45.0
+    number_words: ClassVar[str] = "100 minus the weighted errors per 100 words: 100 is a text without errors"
     detail_table: ClassVar[DetailTable | None] = DetailTable(
         "marks",
         "one mark in a text a row; an answer without marks has none",

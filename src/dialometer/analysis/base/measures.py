@@ -28,6 +28,9 @@ from dialometer.stats.effects.normalise import normalise
 from dialometer.stats.observations import Floats, Ints, codes, n_distinct
 from dialometer.storage.table import FACTOR_PREFIX
 
+WIDE_SD = 10.0
+"""Standard deviation of ratings from which on tenths of a point are fine enough."""
+
 
 def within_scale(value: Floats, cell: Ints, scales: tuple[Scale, ...]) -> tuple[Floats, tuple[str, ...]]:
     """Numbers a scale cannot give (they come from imports) made missing, with a sentence that says which."""
@@ -150,6 +153,11 @@ class Measure:
         return self.unit == "log"
 
     @property
+    def is_wide(self) -> bool:
+        """Whether ratings are spread over tens of points, as on scales to 100, so that one digit after the point is enough."""
+        return not self.is_log and self.unit == "points" and float(self.y.std()) >= WIDE_SD
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """Between which values a mean of this measure lies; infinite where the scale has no ends."""
         if self.unit == "percent":
@@ -255,6 +263,8 @@ def _numeric_measures(data: StudyData) -> Measures:
         notes.append(f"No judgments yet on {labels}.")
     if not kept:
         raise NotEnoughData("no numeric judgments that count", remedy="collect judgments, or look at the exclusions")
+    scored = {measure.label: listed(dict.fromkeys(s.number_words for s in measure.scales)) for measure in kept}
+    notes += [f"{label} is scored as {words}." for label, words in scored.items() if words]
     return Measures(data.study, book, kept, _overall(kept), tuple(notes))
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from dialometer.analysis.base.choose import families
 from dialometer.analysis.base.family import Family, Options
 from dialometer.analysis.base.measures import gold_items
-from dialometer.analysis.base.wording import factor_named, listed, n_of, p_words, sentence
+from dialometer.analysis.base.wording import factor_named, listed, p_words, sentence
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column
@@ -176,17 +176,21 @@ def preferred_words(
 ) -> str:
     """Which system is preferred to which, and how many pairs show no significant difference."""
     beaten: dict[str, list[str]] = {}
-    n_unclear = 0
+    unclear: list[str] = []
     for (first, second), estimate in pairs.items():
+        winner, loser = (second, first) if estimate.value < null else (first, second)
         if p_adjusted(estimate) <= 1 - options.confidence:
-            winner, loser = (first, second) if estimate.value > null else (second, first)
             beaten.setdefault(winner, []).append(f"{loser} ({p_words(p_adjusted(estimate))})")
         else:
-            n_unclear += 1
+            p = p_adjusted(estimate)
+            unclear.append(
+                f"{winner} and {loser} do not differ significantly" + ("" if math.isnan(p) else f" ({p_words(p)})")
+            )
     if not beaten:
         return f"no two of these systems differ significantly{where}"
-    verb = "does" if n_unclear == 1 else "do"
-    rest = f"; {n_of(n_unclear, 'other pair')} {verb} not differ significantly" if n_unclear else ""
+    rest = f"; {unclear[0]}" if unclear else ""
+    if len(unclear) > 1:
+        rest = f"; {len(unclear)} other pairs do not differ significantly"
     return "; ".join(f"{winner} is preferred to {listed(losers)}" for winner, losers in beaten.items()) + rest
 
 

@@ -109,8 +109,13 @@ def alpha_steps(section: Section) -> tuple[str, ...]:
 
 
 def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
-    left = [test for test in main.open_tests if test.is_known]
+    known = [test for test in main.open_tests if test.is_known]
+    left = [
+        test for test in known if not math.isnan(standard_error(test))
+    ]  # an estimate alone says nothing about more data
     against = [test for test in left if main.comparison.expected and _is_below(test)]
+    if not left and n_raters == 1:
+        return "Collect judgments of more raters: one rater says nothing about others."
     if not left:
         return "Collect judgments on what could not be tested yet."
     if against:

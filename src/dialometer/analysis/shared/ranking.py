@@ -72,6 +72,16 @@ def difference(pairs: Pairs, first: str, second: str) -> Estimate | None:
     )
 
 
+def by_rank(pairs: Pairs, ranked: Sequence[str]) -> dict[tuple[str, str], Estimate]:
+    """The pairs in the order of the leaderboard: those of the first system first, against the next best before the others."""
+    place = {name: k for k, name in enumerate(ranked)}
+
+    def key(pair: tuple[str, str]) -> list[int]:
+        return sorted(place.get(name, len(place)) for name in pair)
+
+    return {pair: pairs[pair] for pair in sorted(pairs, key=key)}
+
+
 def lead(scores: Mapping[str, Estimate], pairs: Pairs, *, confidence: float) -> Lead | None:
     """Who leads; None where nobody has a score. Equal scores go to the first in file order and count as level."""
     known = [name for name, score in scores.items() if score.is_known]

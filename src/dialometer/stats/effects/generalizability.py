@@ -102,7 +102,7 @@ def g_study(ratings: ArrayLike, systems: ArrayLike, items: ArrayLike, raters: Ar
     sizes = [len(levels) for levels in names]
     if len(y) < 4 or min(sizes) < 2:
         raise NotEnoughData(
-            f"{sizes[0]} systems, {sizes[1]} items and {sizes[2]} raters with {len(y)} ratings",
+            f"{sizes[0]} systems, {sizes[1]} items and {sizes[2]} rater{'' if sizes[2] == 1 else 's'} with {len(y)} ratings",
             remedy="at least two of each are needed",
         )
     if np.ptp(y) == 0:

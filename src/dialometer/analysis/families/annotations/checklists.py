@@ -109,6 +109,8 @@ class Points:
         """Every two systems on every point, by point and systems, corrected as one family."""
         found: dict[tuple[str, str, str], Estimate] = {}
         n_systems = len(self.labels)
+        means = [float(np.nanmean(self.met[self.answers.of_system(code)])) for code in range(n_systems)]
+        best_first = sorted(range(n_systems), key=lambda code: -means[code])
         for k, point in enumerate(self.texts):
             given = ~np.isnan(self.met[:, k])
             system = self.answers.system[given]
@@ -120,7 +122,7 @@ class Points:
                 None if self.options.has_fixed_items else self.answers.item[given],
                 self.options.confidence,
             )
-            for a, b in combinations(range(n_systems), 2):
+            for a, b in combinations(best_first, 2):
                 n = int(sizes[a] + sizes[b])
                 test = unknown("difference of shares", "the point applies to one of the two systems only", n=n)
                 if sizes[a] and sizes[b]:
@@ -227,12 +229,17 @@ def _figure(points: Points) -> Figure:
         for system in points.labels
     ]
     entries = [
-        f"{text} " + ", ".join(f"{s} {value_only(points.shares[s, point], is_percent=True)}" for s in points.labels)
+        f"“{text}” " + ", ".join(f"{s} {value_only(points.shares[s, point], is_percent=True)}" for s in points.labels)
         for point, text in points.texts.items()
     ]
     spec = dot_interval(dots, value_title="share met", group_title="System", domain=(0.0, 1.0), is_percent=True)
     title = f"Points met by system: {points.answers.label}"
-    return Figure(f"figure-points-{points.answers.criterion}", title, spec, f"Share of each point. {' '.join(entries)}")
+    return Figure(
+        f"figure-points-{points.answers.criterion}",
+        title,
+        spec,
+        f"Share of answers that say the point is met. {'; '.join(entries)}.",
+    )
 
 
 def differences_section(points: Points) -> Section:

@@ -7,6 +7,7 @@ the systems. Here errors are counted over all words of a system, so that long te
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -20,14 +21,16 @@ from dialometer.analysis.base.family import (
     section_or_problem,
     with_prefix,
 )
-from dialometer.analysis.base.wording import listed, n_of, sentence, value_only, with_interval
+from dialometer.analysis.base.wording import confidence_words, listed, n_of, sentence, with_interval
 from dialometer.analysis.families.annotations.answers import answers_on, criteria_with
 from dialometer.analysis.families.annotations.marks import Marked, marks_text
 from dialometer.analysis.shared.comparisons import known_cell
 from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table, Turns
 from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval
+from dialometer.report.numbers import shared_digits, write_estimate
 from dialometer.stats.agreement.spans import span_alpha, span_f1
 from dialometer.stats.observations import Ints
 
@@ -40,7 +43,7 @@ def density_section(marked: Marked) -> Section:
     """Weighted errors per 100 words by system, and by severity."""
     answers = marked.answers
     rows: list[tuple[Cell, ...]] = []
-    words: list[str] = []
+    densities: dict[str, Estimate] = {}
     notes: dict[str, None] = {}
     for code, label in enumerate(marked.labels):
         inside = answers.of_system(code)
@@ -50,16 +53,23 @@ def density_section(marked: Marked) -> Section:
         n_marks = sum(len(marks) for marks, is_own in zip(marked.marks, inside, strict=True) if is_own)
         rows.append((label, int(inside.sum()), n_marks, known_cell(density), *cells, clean))
         notes |= dict.fromkeys(f"{label}: {sentence(note)}" for note in density.notes)
-        words.append(f"{label}: {with_interval(density)}")
+        densities[label] = density
+    rates = [cell for row in rows for cell in row if isinstance(cell, Estimate)]
+    n_digits = _digits(rates)
+    words = [f"{label}: {_told(density, n_digits)}" for label, density in densities.items()]
     weights = listed(f"{name} {weight:g}" for name, weight in marked.severities.items())
     columns = (
         Column("system", "System"),
         Column("answers", "Texts judged", "count"),
         Column("marks", "Marks", "count"),
         Column("density", "Weighted errors per 100 words", "estimate"),
-        *(Column(f"severity-{k}", f"{name}, per 100 words", "estimate") for k, name in enumerate(marked.severities)),
+        *(
+            Column(f"severity-{k}", f"{name[:1].upper()}{name[1:]} per 100 words", "estimate")
+            for k, name in enumerate(marked.severities)
+        ),
         Column("clean", "Without errors", "percent", 0),
     )
+    level = confidence_words(marked.options.confidence)
     over = "these items only (declared as fixed)" if marked.options.has_fixed_items else "other raters and other items"
     table = Table(
         f"density-{answers.criterion}",
@@ -73,9 +83,19 @@ def density_section(marked: Marked) -> Section:
     return Section(
         f"density-{answers.criterion}",
         f"Errors in the texts: {answers.label}",
-        (f"Weighted errors per 100 words. {'; '.join(words)}.",),
+        (f"Weighted errors per 100 words, with {level} confidence intervals: {'; '.join(words)}.",),
         (table, category_figure(marked)),
     )
+
+
+def _digits(rates: Iterable[Estimate]) -> int | None:
+    """The digits that the table of these rates has, so that sentence, figure and table say the same."""
+    return shared_digits(rates, 2)
+
+
+def _told(rate: Estimate, n_digits: int | None) -> str:
+    """A rate with its interval in brackets."""
+    return write_estimate(rate, n_digits=n_digits).text
 
 
 def category_figure(marked: Marked) -> Figure:
@@ -89,14 +109,19 @@ def category_figure(marked: Marked) -> Figure:
         Dot(marked.categories[name], estimate, group=marked.labels[code]) for (name, code), estimate in found.items()
     ]
     entries = [
-        f"{marked.categories[name]}, {marked.labels[code]}: {value_only(estimate)}"
+        f"{marked.categories[name]}, {marked.labels[code]}: {_told(estimate, _digits(found.values()))}"
         for (name, code), estimate in found.items()
     ]
     ends = [end for dot in dots for end in (dot.estimate.high, dot.estimate.value) if np.isfinite(end)]
     domain = (0.0, max(ends)) if ends and max(ends) > 0 else None
     spec = dot_interval(dots, value_title="weighted errors per 100 words", group_title="System", domain=domain)
     title = f"Weighted errors per 100 words by category: {marked.answers.label}"
-    return Figure(f"figure-density-{marked.answers.criterion}", title, spec, f"{title}. {'; '.join(entries)}.")
+    return Figure(
+        f"figure-density-{marked.answers.criterion}",
+        title,
+        spec,
+        f"{title}, with confidence intervals. {'; '.join(entries)}.",
+    )
 
 
 def category_section(marked: Marked) -> Section:

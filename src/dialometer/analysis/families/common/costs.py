@@ -117,7 +117,8 @@ def _promise_words(data: StudyData, minutes: Estimate) -> tuple[str, ...]:
     promised = data.study.spec.recruitment.minutes
     if promised is None or not minutes.is_known:
         return ()
-    if minutes.value > 1.2 * promised:
+    is_clear = not minutes.has_interval or minutes.low > promised
+    if minutes.value > 1.2 * promised and is_clear:
         return (
             f"Sessions took longer than the {promised:g} minutes that raters were told (median {value_only(minutes, n_digits=1)}): "
             "tell a longer time, or pay more, in the next study.",

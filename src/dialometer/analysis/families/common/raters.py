@@ -184,6 +184,8 @@ def _passes(wanted: Acceptable) -> pl.Expr:
         names = [str(option) for option in wanted.one_of]
         numbers = [float(option) for option in wanted.one_of if isinstance(option, int | float)]
         is_right = pl.col("choice").is_in(names).fill_null(False) | pl.col("value").is_in(numbers).fill_null(False)
+        if wanted.point:
+            is_right = pl.col("answer").str.json_path_match(f"$['{wanted.point}']").is_in(names).fill_null(False)
     if wanted.at_least is not None:
         is_right = is_right & (pl.col("value") >= wanted.at_least)
     if wanted.at_most is not None:
@@ -334,7 +336,7 @@ def _look_table(frame: pl.DataFrame, reasons: list[list[str]], places: list[int]
         columns.append(Column("gold", "Gold answers right", "percent_estimate"))
     columns += [
         Column("median_s", "Seconds per screen", "number", 1),
-        Column("same_share", "Same answer", "percent", 0),
+        Column("same_share", "Commonest answer", "percent", 0),
         Column("longest_run", "Longest run", "count"),
         Column("why", "Why"),
     ]
@@ -344,7 +346,7 @@ def _look_table(frame: pl.DataFrame, reasons: list[list[str]], places: list[int]
         "Raters to look at",
         tuple(columns),
         tuple(body),
-        caption=f"Agreement: {kind}. Same answer: share of the commonest answer, mean over criteria.",
+        caption=f"Agreement: {kind}. Commonest answer: its share of a rater's answers, mean over criteria.",
         notes=(f"{n_more} more are not shown in this table.",) if n_more else (),
     )
 

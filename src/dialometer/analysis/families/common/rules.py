@@ -89,7 +89,7 @@ def _elsewhere(counts: list[tuple[Cell, ...]]) -> tuple[str, ...]:
     if not any(row[2] for row in counts):
         return ()
     them = "it" if len(counts) == 1 else "them"
-    return (f"Whether the answer would be another without {them} is shown under “{SENSITIVITY}”.",)
+    return (f"Whether the answer changes without {them} is shown under “{SENSITIVITY}”.",)
 
 
 _ACTIONS = {"exclude": "excludes", "flag": "only flags", "screen_out": "screens out"}

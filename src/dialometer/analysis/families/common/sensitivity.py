@@ -28,7 +28,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.base.wording import listed, n_of, p_words, system_label, with_interval
+from dialometer.analysis.base.wording import listed, n_of, p_words, system_label
 from dialometer.analysis.shared.comparisons import (
     compared_systems,
     comparison_title,
@@ -45,6 +45,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.model.study import Comparison, Study
 from dialometer.report.charts import Dot, dot_interval
+from dialometer.report.numbers import shared_digits, write_estimate
 
 NAME, TITLE = "sensitivity", "Would a critic's choice change the answer?"
 DECLARED = "Confirmatory analysis"
@@ -346,7 +347,7 @@ def _paragraphs(
         who = (
             "The one other choice agrees"
             if len(same) == 1
-            else f"All {len(same)} other choices that make the same claim agree"
+            else f"{'Both' if len(same) == 2 else f'All {len(same)}'} other choices that make the same claim agree"
         )
         paragraphs.append(f"{who} with the confirmatory analysis in {every}.")
     else:
@@ -442,8 +443,10 @@ def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[
         is_percent=is_percent,
         group_order=(DECLARED, OTHER, SAME),
     )
+    digits = shared_digits((dot.estimate for dot in dots), 1 if is_percent else 2, is_percent=is_percent)
     words = "; ".join(
-        f"{dot.label}: {with_interval(dot.estimate, is_percent=is_percent)}, {_p(declared, outcomes, dot.label, shown)}"
+        f"{dot.label}: {write_estimate(dot.estimate, n_digits=digits, is_percent=is_percent).text}, "
+        f"{_p(declared, outcomes, dot.label, shown)}"
         for dot in dots
     )
     return Figure(

@@ -55,8 +55,13 @@ class RatingAlternatives:
         models = [
             OtherChoice("Model", label, partial(self._tests, partial(self._simpler, model)), claim)
             for label, model, claim in simpler_models(self.options)
+            if model is not by_both or self._has_shared_screens()
         ]
         return [*made, *self._other_model(), *models]
+
+    def _has_shared_screens(self) -> bool:
+        """Whether systems were judged together; else a jackknife over raters and items is what was declared already."""
+        return any(int((~np.isnan(_screens(measure)[0])).sum(axis=1).max()) > 1 for measure in self.measures)
 
     def _other_model(self) -> list[OtherChoice]:
         """The ordinal model where the linear one is declared, and the other way round."""

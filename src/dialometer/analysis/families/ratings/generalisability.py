@@ -60,7 +60,12 @@ class Planned:
         if self.measure.is_log:
             return f"a factor of {margin:.2f}"
         unit = "percentage points of the scale" if self.measure.unit == "percent" else "points"
-        return f"±{margin:.2f} {unit}"
+        return f"±{margin:.{self.n_digits}f} {unit}"
+
+    @property
+    def n_digits(self) -> int:
+        """Digits of points: one where ratings are spread over tens of points, as on scales to 100, else two."""
+        return 1 if self.measure.is_wide else 2
 
     @property
     def margins(self) -> tuple[float, ...]:
@@ -201,7 +206,7 @@ def _components(plan: Planned, on: str) -> Table:
         f"Where the variance of the ratings comes from, {on}",
         (
             Column("source", "Source"),
-            Column("variance", "Variance", "number", n_digits=3),
+            Column("variance", "Variance", "number", n_digits=3 if plan.n_digits == 2 else 1),
             Column("share", "Share of a single rating's variance", "percent"),
         ),
         tuple(body),

@@ -86,7 +86,7 @@ def _strip_figure(study: Study, measure: Measure) -> Figure:
     if is_log:
         samples = {name: values[values > 0] for name, values in samples.items()}
     details = "; ".join(
-        f"{name}: quartiles {', '.join(f'{q:g}' for q in np.quantile(values, [0.25, 0.5, 0.75]))}"
+        f"{name}: quartiles {', '.join(f'{q:.3g}' for q in np.quantile(values, [0.25, 0.5, 0.75]))}"
         for name, values in samples.items()
         if len(values)
     )
@@ -135,7 +135,7 @@ def disputed_section(study: Study, measures: Measures) -> Section:
             Column("text", "Text"),
             Column("raters", "Raters", "count"),
             Column("mean", "Geometric mean" if is_log else "Mean", "number", 1),
-            Column("spread", spread, "number"),
+            Column("spread", spread, "number", 1 if all(measure.is_wide for measure in measures.criteria) else 2),
             Column("range", "Range"),
         ),
         tuple(body),
@@ -154,12 +154,13 @@ def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...
     square = np.bincount(measure.target, weights=(centred - mean[measure.target]) ** 2, minlength=n)
     spread = np.sqrt(square / np.maximum(count - 1, 1))
     spread[count < FEWEST_RATERS] = -1.0
+    is_wide = measure.is_wide
     rows: list[tuple[Cell, ...]] = []
     for target in np.argsort(-spread, kind="stable")[:most].tolist():
         if spread[target] <= 0:
             continue
         inside = np.flatnonzero(measure.target == target)
-        first = inside[0]
+        first, given = inside[0], measure.raw[inside]
         item, system = measure.book.items[measure.item[first]], measure.book.systems[measure.system[first]]
         centre = float(measure.y[inside].mean())
         rows.append(
@@ -171,7 +172,7 @@ def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...
                 int(count[target]),
                 float(np.exp(centre)) if measure.is_log else centre,
                 float(np.exp(spread[target])) if measure.is_log else float(spread[target]),
-                f"{measure.raw[inside].min():.4g} to {measure.raw[inside].max():.4g}",
+                " to ".join(f"{round(float(end), 1 if is_wide else 4):.4g}" for end in (given.min(), given.max())),
             )
         )
     return rows
@@ -358,9 +359,9 @@ def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
         "drift",
         "Ratings over the session",
         lines(points, x_title="place in the session", y_title=heading, target=null_of(measure)),
-        alt=f"Ratings relative to the mean of what was rated, in {len(points)} stretches of the session.",
-        caption=f"Ratings relative to each rater's own level; means over raters with {100 * options.confidence:g}% confidence "
-        "intervals.",
+        alt=f"Mean ratings in {len(points)} stretches of the session.",
+        caption=f"Ratings relative to the mean of what was rated and to each rater's own level; means over raters with "
+        f"{100 * options.confidence:g}% confidence intervals.",
     )
 
 
@@ -387,7 +388,7 @@ def _median_by_third(timed: pl.DataFrame) -> pl.DataFrame:
     rows = timed.filter((pl.col("duration_s") > 0) & (pl.col("position") > 0))
     third = ((pl.col("position") - 1) * 3 // pl.col("position").max().over("rater")).clip(0, 2)
     of_third = rows.select("rater", third.alias("third"), "duration_s")
-    return of_third.group_by("rater", "third").agg(pl.col("duration_s").median())
+    return of_third.group_by("rater", "third").agg(pl.col("duration_s").median()).sort("rater", "third")
 
 
 def _pace_sentence(pace: Estimate) -> str:

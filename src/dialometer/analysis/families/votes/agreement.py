@@ -38,7 +38,7 @@ def agreement_section(data: StudyData, options: Options) -> Section:
         shown = [every, *([decided] if has_undecided else [])]
         rows.append((label, every.n, known_cell(share), *map(known_cell, shown)))
         if every.is_known:
-            sentences.append(f"{label.lower()} {with_interval(every)}")
+            sentences.append(f"{label} {with_interval(every)}")
     if not sentences:
         raise NotEnoughData(
             "no two raters judged the same two systems of the same item",
@@ -61,6 +61,11 @@ def agreement_section(data: StudyData, options: Options) -> Section:
         "agreement", "Agreement on the same two systems of the same item", columns, tuple(rows), notes=tuple(notes)
     )
     text = f"Agreement of raters (Krippendorff's alpha, nominal): {'; '.join(sentences)}."
+    if data.study.spec.items.kind == "arena":
+        text += (
+            " Each rater voted on conversations of their own: raters can disagree because their conversations differed, so low "
+            "values do not show that the question is unclear."
+        )
     return Section("agreement", AGREEMENT_TITLE, (text,), (table,))
 
 
@@ -81,4 +86,4 @@ def choice_counts(data: StudyData, criterion: str) -> Floats:
     table = last.group_by("item", low=low, high=high).agg(
         *((label == name).sum().cast(pl.Float64).alias(f"n_{k}") for k, name in enumerate(_LABELS))
     )
-    return table.sort("item", "low").select(f"n_{k}" for k in range(len(_LABELS))).to_numpy().astype(np.float64)
+    return table.sort("item", "low", "high").select(f"n_{k}" for k in range(len(_LABELS))).to_numpy().astype(np.float64)

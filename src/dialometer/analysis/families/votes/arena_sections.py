@@ -44,11 +44,18 @@ def outcomes_section(data: StudyData, criteria: tuple[str, ...]) -> Section:
     )
     has_undecided = bool((table["open"] > 0).any())
     rows: list[tuple[Cell, ...]] = []
-    for low_name, high_name, won, lost, tied, bad, undecided in table.iter_rows():
+    points: dict[str, float] = {}
+    for low_name, high_name, n_low, n_high, tied, bad, undecided in table.iter_rows():
+        won, lost = n_low, n_high
         n = won + lost + tied + bad
         names = (system_label(study, low_name), system_label(study, high_name))
         share = (won + (tied + bad) / 2) / n if n else None
+        if share is not None and share < 0.5:  # the one that won more often comes first, as in the other tables
+            names, won, lost, share = names[::-1], lost, won, 1 - share
+        for name, own in zip(names, (share or 0.0, 1 - (share or 0.0)), strict=True):
+            points[name] = points.get(name, 0.0) + own * n
         rows.append((*names, n, won, lost, tied, bad, share, *((undecided,) if has_undecided else ())))
+    rows.sort(key=lambda row: (-points[str(row[0])], -points[str(row[1])]))
     columns = (
         Column("first", "System"),
         Column("second", "against"),
@@ -57,13 +64,13 @@ def outcomes_section(data: StudyData, criteria: tuple[str, ...]) -> Section:
         Column("lost", "Lost", "count"),
         Column("tied", "Tied", "count"),
         Column("both_bad", "Both bad", "count"),
-        Column("share", "Win rate", "percent"),
+        Column("share", "Win rate", "percent", 0),
         *((Column("cannot_tell", "Cannot tell", "count"),) if has_undecided else ()),
     )
     n_bad, n_all = int(table["bad"].sum()), int(sum(row[2] for row in rows if isinstance(row[2], int)))
     text = (
-        f"{n_of(n_all, 'vote')}: {n_of(int(table['tied'].sum()), 'tie')}, and {n_bad} times both systems were called bad. The win "
-        "rate counts either as half a win for both sides."
+        f"{n_of(n_all, 'vote')}: {n_of(int(table['tied'].sum()), 'tie')}, and “both are bad” {n_of(n_bad, 'time')}. The "
+        "win rate counts both as half a win for either side."
     )
     return Section(
         "outcomes", "Outcomes of every two systems", (text,), (Table("outcomes", "Outcomes", columns, tuple(rows)),)
@@ -99,13 +106,13 @@ def conversations_section(data: StudyData) -> Section:
     columns = (
         Column("system", "System"),
         Column("n", "Conversations", "count"),
-        Column("messages", "Messages in each", "number", 1),
-        Column("words", "Words a response", "number", 1),
+        Column("messages", "Messages per conversation", "number", 1),
+        Column("words", "Words per response", "number", 1),
         Column("headings", "Headings", "number"),
         Column("lists", "List items", "number"),
         Column("bold", "Bold passages", "number"),
         Column("code", "Code", "number"),
-        Column("latency", "Seconds a response", "number"),
+        Column("latency", "Seconds per response", "number"),
         Column("missing", "Without response", "count"),
         Column("named", "Names a system", "count"),
     )

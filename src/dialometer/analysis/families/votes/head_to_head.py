@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import n_of, percent
+from dialometer.analysis.base.wording import percent
 from dialometer.analysis.families.votes.rankings import SystemRanking, direct_votes
 from dialometer.analysis.families.votes.sections import MOST_IN_MATRIX, MOST_IN_TEST_TABLE
 from dialometer.analysis.shared.comparisons import known_cell, p_adjusted
+from dialometer.analysis.shared.ranking import by_rank
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import HeatCell, heatmap
@@ -24,10 +25,14 @@ def head_to_head_section(main: SystemRanking, others: Sequence[SystemRanking], o
     if others and len(main.ranked) <= MOST_IN_TEST_TABLE:
         parts.append(pairs_table("head-to-head-questions", "Head to head on the other questions", others))
     n_pairs = len(main.ranked) * (len(main.ranked) - 1) // 2
-    paragraphs = [
-        f"Of {n_of(n_pairs, 'pair')} of systems, {len(main.pairs)} met. These shares count direct votes only and describe; "
-        "the tests are those of the model, which also uses votes against third systems."
-    ]
+    if n_pairs == 1:
+        paragraphs = ["These shares count decisive votes only and describe; the test is that of the model."]
+    else:
+        met = f"All {n_pairs} pairs" if len(main.pairs) == n_pairs else f"{len(main.pairs)} of {n_pairs} pairs"
+        paragraphs = [
+            f"{met} of systems met. These shares count direct votes only and describe; the tests are those of the model, which "
+            "also uses votes against third systems."
+        ]
     cycle = circles(main, replace(options, has_fixed_items=True))
     if cycle:
         circle = " over ".join((*cycle, cycle[0]))
@@ -83,7 +88,7 @@ def pairs_table(name: str, title: str, rankings: Sequence[SystemRanking]) -> Tab
     has_question = len(rankings) > 1 or name.endswith("questions")
     rows: list[tuple[Cell, ...]] = []
     for ranking in rankings:
-        for (a, b), share in ranking.pairs.items():
+        for (a, b), share in by_rank(ranking.pairs, ranking.ranked).items():
             is_turned = share.is_known and share.value < 0.5
             first, second = (b, a) if is_turned else (a, b)
             counts = share.details
@@ -103,10 +108,11 @@ def pairs_table(name: str, title: str, rankings: Sequence[SystemRanking]) -> Tab
         Column("share", "Share of decisive votes", "percent_estimate"),
         Column("expected", "Model", "percent", 0),
     ]
+    third = ", also those against third systems" if any(len(ranking.ranked) > 2 for ranking in rankings) else ""
     kinds = dict.fromkeys(share.interval_method for ranking in rankings for share in ranking.pairs.values())
     notes = [
         f"Confidence intervals: {'; '.join(kind for kind in kinds if kind)}." if any(kinds) else "",
-        "“Model” is what Bradley-Terry expects from all votes, also those against third systems, a tie counting half.",
+        f"“Model” is what Bradley-Terry expects from all votes{third}, a tie counting half.",
     ]
     return Table(name, title, tuple(columns), tuple(rows), notes=tuple(note for note in notes if note))
 

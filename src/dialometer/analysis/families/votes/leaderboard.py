@@ -65,7 +65,7 @@ from dialometer.analysis.shared.comparisons import (
 )
 from dialometer.analysis.shared.equivalence import decided, differences_of, has_margin
 from dialometer.analysis.shared.next_steps import alpha_steps
-from dialometer.analysis.shared.ranking import difference, lead_claims, lead_words
+from dialometer.analysis.shared.ranking import by_rank, difference, lead_claims, lead_words
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Claim, Column, Headline, Method, Section, Table
 from dialometer.model.study import Comparison, Study
@@ -78,13 +78,13 @@ MOST_RIVALS = 5
 def answer_words(main: SystemRanking, *, name: str) -> str:
     """Who is best, or why nobody can be called so; ``name`` is the question, empty for all together."""
     first, n = main.ranked[0], len(main.ranked)
-    where = (f" on {name.lower()}" if name else "") + scope_words(main.model)
+    where = (f" on {name}" if name else "") + scope_words(main.model)
     rate = f"an estimated win rate of {percent(main.wins[first].value)} against the {'other' if n == 2 else 'others'}"
     if main.ranks is None:
         return f"{first} comes first of {n} systems{where}, but one rater says nothing about others."
     rivals = main.rivals()
     if not rivals and n == 2:
-        return f"{first} is preferred to {main.ranked[1]}{where}, in an estimated {percent(main.wins[first].value)} of choices."
+        return f"{first} is preferred to {main.ranked[1]}{where}, with an estimated probability of {percent(main.wins[first].value)}."
     if not rivals:
         return f"{first} is the best of {n} systems{where}, with {rate}."
     if n == 2 and percent(main.wins[first].value) == "50%":
@@ -150,9 +150,8 @@ def headlines(main: SystemRanking, options: Options, *, is_declared: bool) -> tu
         if not math.isnan(p):
             verdict = "significant" if p <= 1 - options.confidence else "not significant"
             correction = correction_words(share, options)
-            words = sentence(
-                f"estimated by the model; the difference is {verdict}{scope_words(main.model)} ({p_words(p)}{correction})"
-            )
+            told = f" ({p_words(p)}{correction})" if correction else ""  # else the card shows it
+            words = sentence(f"estimated by the model; the difference is {verdict}{scope_words(main.model)}{told}")
             if correction:  # the card would show the p-value of this pair alone beside the one that decides
                 share = replace(share, p_value=math.nan, statistic=math.nan)
         lines.append(Headline(f"{first} preferred to {other}", share, words, is_declared))
@@ -203,7 +202,7 @@ def declared_sections(
         if model is None:
             paragraphs.append(f"{title}: there are no votes between its systems yet.")
             continue
-        contrasts = model.contrasts
+        contrasts = by_rank(model.contrasts, model.fit.ranked)
         words = (
             preferred_words(contrasts, options, where=scope_words(model)) if contrasts else "one rater cannot be tested"
         )
@@ -358,7 +357,7 @@ class Leaderboard(Family):
             ),
             warnings=warnings_of(given, main),
             claims=_claims(main),
-            next_steps=alpha_steps(agreement),
+            next_steps=() if study.spec.items.kind == "arena" else alpha_steps(agreement),
         )
         return with_prefix(findings, "leaderboard")
 

@@ -24,7 +24,7 @@ from dialometer.analysis.shared.comparisons import (
     p_cells,
     p_columns,
 )
-from dialometer.analysis.shared.ranking import difference, lead_words
+from dialometer.analysis.shared.ranking import by_rank, difference, lead_words
 from dialometer.analysis.shared.subgroups import (
     GroupTest,
     RaterGroups,
@@ -65,7 +65,7 @@ def board_section(main: SystemRanking, options: Options, *, is_confirmatory: boo
 def board_words(ranking: SystemRanking, options: Options) -> tuple[str, ...]:
     """Who is ahead of whom, whether the systems differ at all, and what the fit had to leave open."""
     paragraphs = []
-    if not math.isnan(ranking.differ.p_value):
+    if not math.isnan(ranking.differ.p_value) and len(ranking.ranked) > 2:  # of two, the next sentence says it
         is_clear = ranking.differ.p_value <= 1 - options.confidence
         differ = "differ significantly" if is_clear else "do not differ significantly"
         paragraphs.append(
@@ -134,12 +134,16 @@ def board_table(name: str, ranking: SystemRanking, *, is_confirmatory: bool = Fa
         columns,
         tuple(rows),
         caption=f"{n_of(ranking.votes.n, 'vote')} of {n_of(len(ranking.votes.raters), 'rater')}{_items_words(ranking)}. “Possible "
-        "ranks” are those that the tests of every two systems leave open, for all systems at once; “first” is the chance of "
-        "being the best, as sure as these tests are; “wins” is the chance of being preferred to one of the other systems at "
-        "random, a tie counting half; strengths are log odds with mean 0.",
+        "ranks” are those that the tests of every two systems leave open, for all systems at once; “First” is the estimated "
+        f"probability of being the best; “Wins” is the estimated probability of being preferred to {_others(ranking)}, a tie "
+        "counting half; strengths are log odds with mean 0.",
         notes=tuple(sentence(note) for note in ranking.notes),
         is_confirmatory=is_confirmatory,
     )
+
+
+def _others(ranking: SystemRanking) -> str:
+    return "the other system" if len(ranking.ranked) == 2 else "one of the other systems at random"
 
 
 def _items_words(ranking: SystemRanking) -> str:
@@ -154,7 +158,7 @@ def contrasts_table(
 ) -> Table:
     """Every two systems by the model of all votes: how often the first is preferred, and the tests that decide."""
     contrasts = model.contrasts
-    pairs = list(contrasts)
+    pairs = list(by_rank(contrasts, model.fit.ranked))
     notes = [
         "“Preferred” is what the model expects of a vote between the two, a tie counting half; 50% is no difference."
     ]
@@ -228,7 +232,7 @@ def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking,
         "Wins against the other systems, by question",
         columns,
         rows,
-        caption="The chance of being preferred to one of the other systems at random, a tie counting half; 50% is average.",
+        caption=f"The estimated probability of being preferred to {_others(overall)}, a tie counting half; 50% is average.",
     )
     dots = [Dot(system, ranking.wins[system], facet=ranking.label) for ranking in rankings for system in systems]
     figure = Figure(
@@ -253,7 +257,9 @@ def _leader_words(ranking: SystemRanking) -> str:
     if ranking.ranks is None:
         return f"{text}."
     if not rivals:
-        return f"{text}, significantly more than every other system."
+        return (
+            f"{text}, significantly ahead of {ranking.ranked[1] if len(ranking.ranked) == 2 else 'every other system'}."
+        )
     return f"{text}, but does not differ significantly from {listed(rivals, most=6)}."
 
 
@@ -384,14 +390,18 @@ def system_group_section(data: StudyData, given: SystemVotes, question: str, opt
 
         return groups_test(groups, own, who, share, items=about, has_items=True, label=label)
 
-    outcomes = corrected_groups([by_group(code, label) for code, label in enumerate(given.systems)], options)
+    shown = list(enumerate(given.systems))
+    if len(shown) == 2:  # the second has what the first has not: one test, not two
+        shown = [max(shown, key=lambda one: float(points[system == one[0]].mean()))]
+    outcomes = corrected_groups([by_group(code, label) for code, label in shown], options)
+    rest = " The other system has the rest of the points." if len(shown) < len(given.systems) else ""
     return votes_by_group(
         groups,
         outcomes,
         options,
         title=f"Share of points by “{groups.text}”",
         kind="percent_estimate",
-        caption="A win is one point, a tie half a point; over all questions. Confidence intervals and tests are over "
+        caption=f"A win is one point, a tie half a point; over all questions.{rest} Confidence intervals and tests are over "
         f"{'raters' if item is None else 'raters and items'}.",
     )
 

@@ -172,7 +172,7 @@ def _worth(full: CovariateFit, same: tuple[str, ...]) -> Table:
     rows: list[tuple[Cell, ...]] = [(STYLE_LABELS[e.label], e, e.p_value) for e in full.coefficients]
     columns = (
         Column("feature", "Style"),
-        Column("worth", "Log odds per standard deviation", "estimate"),
+        Column("worth", "Effect", "estimate", unit="log odds per standard deviation"),
         Column("p", "p-value", "p_value"),
     )
     notes = (
@@ -211,10 +211,10 @@ def _words(plain: CovariateFit, full: CovariateFit) -> tuple[str, ...]:
     if widths and max(widths) > MUCH_WIDER:
         standing += (
             f" Style and systems go together so closely here that with style the confidence intervals are up to "
-            f"{max(widths):.0f} times as wide: this order says little. It takes items on which systems write alike."
+            f"{max(widths):.0f} times as wide: this order says little. Items on which the systems write alike would tell more."
         )
     caution = (
-        "This is exploratory, and it shows what goes together: where a system is better because it explains more, holding "
-        "length equal takes part of its quality away."
+        "This shows association, not cause: where a system is better because it explains more, holding length equal takes "
+        "part of its quality away."
     )
     return f"{worth} {standing}", caution

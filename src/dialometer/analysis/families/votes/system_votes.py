@@ -153,7 +153,8 @@ def _pairs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
         notes.append(f"{n_of(len(read) - len(decided), 'answer')} “cannot tell” count as no vote.")
     n_bad = int((decided["winner"] == BOTH_BAD).sum())
     if n_bad:
-        share = f"{percent(n_bad / len(decided))} of votes"
+        over = " over all questions" if decided["criterion"].n_unique() > 1 else ""
+        share = f"{percent(n_bad / len(decided))} of {n_of(len(decided), 'vote')}{over}"
         notes.append(f"{n_of(n_bad, 'answer')} “both are bad” ({share}) count as ties in the ranking.")
         decided = decided.with_columns(winner=pl.col("winner").replace(BOTH_BAD, TIE))
     return decided.select(_VOTE_COLUMNS), tuple(notes)
