@@ -13,7 +13,7 @@ from dialometer.analysis.base.data import EXCLUDED
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.ratings.agreement import agreement_steps
 from dialometer.analysis.shared.comparisons import between
-from dialometer.analysis.shared.effect_words import effect_words, flipped, short_words
+from dialometer.analysis.shared.effect_words import effect_words, flipped, readable, short_words
 from dialometer.analysis.shared.next_steps import CONTRADICTED, NEW_STUDY, WRITE_UP, growth, next_steps
 from dialometer.analysis.shared.verdicts import DeclaredHypothesis
 from dialometer.errors import StudyError
@@ -21,6 +21,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Column, Section, Table
 from dialometer.model.study import Comparison
 from dialometer.report import render
+from dialometer.report.interval_bar import interval_bar
 
 OPTIONS = Options(confidence=0.95, n_resamples=100, seed=1, correction="holm")
 
@@ -127,6 +128,14 @@ def test_one_difference_in_words(named, unit, words):
     one = Estimate(**{**{f: getattr(one, f) for f in one.__slots__}, "unit": unit})
     assert effect_words(one, "A", "B", "none").startswith(words.replace("50.00", "50"))
     assert flipped(flipped(one)).value == pytest.approx(one.value)
+
+
+def test_a_probability_is_shown_against_even_odds():
+    """The line of a tile is at 50%, not where log odds are zero."""
+    one = dataclasses.replace(a_test("a", "b", 0.59, 0.06, null=0.0), unit="log odds")
+    shown, is_percent = readable(one)
+    assert is_percent
+    assert interval_bar(shown).reference_text == "50%"
 
 
 def test_a_tie_reads_as_one():

@@ -117,7 +117,9 @@ def unfinished(data: StudyData) -> str:
         n_out = len(data.sessions.filter(done))
         apart = f", not counting {n_of(n_out, 'excluded rater')}" if n_out else ""
         verb = "has" if n_completed == 1 else "have"
-        return f"The study is not finished: {n_completed} of {n_of(numbers.n_raters, 'rater')} {verb} completed it{apart}."
+        return (
+            f"The study is not finished: {n_completed} of {n_of(numbers.n_raters, 'rater')} {verb} completed it{apart}."
+        )
     wanted = data.study.spec.design.judgments_per_item
     if wanted is not None and len(data.judgments):
         per_item = data.judgments.group_by("item").agg(pl.col("rater").n_unique())

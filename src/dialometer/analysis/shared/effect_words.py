@@ -68,7 +68,8 @@ def readable(estimate: Estimate) -> tuple[Estimate, bool]:
     if estimate.unit == "log odds":
         ends = np.array([estimate.value, estimate.low, estimate.high])
         value, low, high = expected_share(ends, float(estimate.details.get("tie", 0.0))).tolist()
-        return replace(estimate, value=value, low=low, high=high, unit="probability"), True
+        details = {**estimate.details, "null": 0.5}
+        return replace(estimate, value=value, low=low, high=high, unit="probability", details=details), True
     if estimate.details.get("quantity") == "percentage points":
         value, low, high = (100 * share for share in (estimate.value, estimate.low, estimate.high))
         return replace(estimate, value=value, low=low, high=high), False

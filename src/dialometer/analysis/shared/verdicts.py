@@ -224,7 +224,7 @@ class DeclaredHypothesis:
         first, second = (self.label(test.details.get(key)).strip("“”") for key in ("first", "second"))
         shown, unit = readable(test)[0], counted_in(test)
         verb = "over" if is_share(test) or test.unit == "log odds" else "against"
-        after = after_correction(self.options.correction)
+        after = after_correction(self.options.correction) if test.details.get("n_tests", 2) > 1 else ""
         if any(test is other for other in self.contradicting):
             words = f"Significant{after}, against the hypothesis."
         else:

@@ -113,7 +113,7 @@ def category_figure(marked: Marked) -> Figure:
         for (name, code), estimate in found.items()
     ]
     ends = [end for dot in dots for end in (dot.estimate.high, dot.estimate.value) if np.isfinite(end)]
-    domain = (0.0, max(ends)) if ends and max(ends) > 0 else None
+    domain = (0.0, 1.05 * max(ends)) if ends and max(ends) > 0 else None
     spec = dot_interval(dots, value_title="weighted errors per 100 words", group_title="System", domain=domain)
     title = f"Weighted errors per 100 words by category: {marked.answers.label}"
     return Figure(
