@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dialometer._version import __version__
-from dialometer.analysis.base.wording import n_of
+from dialometer.analysis.base.wording import n_of, percent
 from dialometer.analysis.planning.power import DEFAULT, PowerPoint, PowerResult
 from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of
 from dialometer.design.lock import fingerprint
@@ -42,7 +44,7 @@ def _what(result: PowerResult) -> str:
 
 def answer_words(study: Study, result: PowerResult) -> str:
     """How many raters are enough."""
-    goal = f"{result.target:.0%} power for an effect of {result.effect:g}"
+    goal = f"{percent(result.target)} power for an effect of {result.effect:g}"
     if result.smallest is not None:
         return f"{result.smallest.setting.n_raters} raters reach {goal}."
     tried = max(point.setting.n_raters for point in result.points)
@@ -56,7 +58,7 @@ def advice_words(study: Study, result: PowerResult) -> str:
         cost = cost_words(point)
         value = point.all_tests if result.needs_all else point.power
         return (
-            f"Power {_what(result)} {value.value:.0%} ({value.low:.0%} to {value.high:.0%}) with "
+            f"Power {_what(result)} {percent(value.value)} ({percent(value.low)} to {percent(value.high)}) with "
             f"{items_words(study, point.setting.n_items)}, from {value.n:,} simulated studies{f', for {cost}' if cost else ''}."
         )
     parts = []
@@ -64,14 +66,14 @@ def advice_words(study: Study, result: PowerResult) -> str:
         n, reached = result.limit.setting.n_raters, result.limit.reached(result.needs_all)
         value = result.limit.all_tests if result.needs_all else result.limit.power
         why = "which is close" if value.high >= result.target else "so more raters alone do not help"
-        parts.append(f"{n:,} raters reach {reached:.0%} ({value.low:.0%} to {value.high:.0%}), {why}.")
+        parts.append(f"{n:,} raters reach {percent(reached)} ({percent(value.low)} to {percent(value.high)}), {why}.")
     if result.with_items is not None:
         setting, reached = result.with_items.setting, result.with_items.reached(result.needs_all)
         parts.append(
-            f"More items help: {items_words(study, setting.n_items)} reach {reached:.0%} with {setting.n_raters} raters, "
+            f"More items help: {items_words(study, setting.n_items)} reach {percent(reached)} with {setting.n_raters} raters, "
             "each of whom judges as many as now."
             if study.spec.design.items_per_rater != "all" or study.spec.design.blocks
-            else f"More items help: {items_words(study, setting.n_items)} reach {reached:.0%} with {setting.n_raters} raters."
+            else f"More items help: {items_words(study, setting.n_items)} reach {percent(reached)} with {setting.n_raters} raters."
         )
     elif study.spec.items.kind not in ("chat", "arena"):
         parts.append("Several times as many items do not reach it with these raters either: plan for a larger effect.")
@@ -82,7 +84,7 @@ def assumption_words(assumed: Assumptions) -> str:
     """What was assumed about raters and items."""
     return (
         f"Assumed, in standard deviations of quality: each system differs by {assumed.item_sd:g} from item to item, raters by "
-        f"{assumed.rater_sd:g} in leniency and by {assumed.taste_sd:g} in what they think of a system; {assumed.careless:.0%} of "
+        f"{assumed.rater_sd:g} in leniency and by {assumed.taste_sd:g} in what they think of a system; {percent(assumed.careless)} of "
         "the raters are careless, and those whom gold items, checks or straight-lining rules exclude are excluded."
     )
 
@@ -95,7 +97,11 @@ def power_report(
     headlines: tuple[Headline, ...] = ()
     if result.smallest is not None:
         value = result.smallest.all_tests if result.needs_all else result.smallest.power
-        headlines = (Headline("Power of the smallest design", value, certainty, is_confirmatory=True),)
+        design = result.smallest.setting
+        words = f"{n_of(design.n_raters, 'rater')}, {items_words(study, design.n_items)}."
+        headlines = (
+            Headline("Power of the smallest design", replace(value, unit="share"), words, is_confirmatory=True),
+        )
     reach = (
         "The study declares its items as fixed: power and later claims are about these items only."
         if study.spec.analysis.items == "fixed"
@@ -104,7 +110,7 @@ def power_report(
     )
     return Report(
         study=study.spec.name,
-        title=f"Power of: {study.spec.title}",
+        title=f"Power: {study.spec.title}",
         summary=Summary(answer, certainty, headlines, figure=_figure(result)),
         sections=(
             Section(
@@ -201,5 +207,5 @@ def _figure(result: PowerResult) -> Figure:
         y_domain=(0.0, 1.0),
         is_percent=True,
     )
-    shown = ", ".join(f"{p.setting.n_raters} raters: {p.reached(result.needs_all):.0%}" for p in result.points)
+    shown = ", ".join(f"{p.setting.n_raters} raters: {percent(p.reached(result.needs_all))}" for p in result.points)
     return Figure("power_curve", "Power over the number of raters", spec, f"Power by the number of raters. {shown}.")

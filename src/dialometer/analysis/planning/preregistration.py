@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.scale_units import log_types
+from dialometer.analysis.base.wording import percent
 from dialometer.analysis.planning.power import DEFAULT, Setting, simulate_tests
 from dialometer.analysis.planning.power_report import assumption_words
 from dialometer.analysis.planning.simulated_study import n_items_of, planted, simulated_data
@@ -227,14 +228,14 @@ def _rationale(study: Study, power: PlannedPower | None) -> str:
     unit = deciding_family(study).effect_unit(comparison)
     low, high = power.power.low, power.power.high
     several = (
-        f" in any of its {power.n_tests} tests and {power.all_tests.value:.0%} in all of them"
+        f" in any of its {power.n_tests} tests and {percent(power.all_tests.value)} in all of them"
         if power.n_tests > 1
         else ""
     )
     return (
         f"With {power.n_raters} raters, the primary comparison ({comparison.name}) "
-        f"{_shows(comparison, power.effect, unit)} with a power of {power.power.value:.0%} (95% confidence interval "
-        f"{low:.0%} to {high:.0%}){several}, at a significance level of {power.alpha:g} after correction. This comes from "
+        f"{_shows(comparison, power.effect, unit)} with a power of {percent(power.power.value)} (95% confidence interval "
+        f"{percent(low)} to {percent(high)}){several}, at a significance level of {power.alpha:g} after correction. This comes from "
         f"{power.n_simulations} simulated studies with this design, each analysed as the real one will be. "
         f"{assumption_words(DEFAULT)}"
     )

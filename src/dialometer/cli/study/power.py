@@ -157,6 +157,7 @@ def _as_json(study: Study, result: PowerResult) -> dict[str, object]:
 def _show(study: Study, result: PowerResult, assumed: Assumptions) -> None:
     from rich.table import Table
 
+    from dialometer.analysis.base.wording import percent
     from dialometer.analysis.planning.power_report import advice_words, answer_words, assumption_words, cost_words
     from dialometer.cli.console import results
 
@@ -166,7 +167,7 @@ def _show(study: Study, result: PowerResult, assumed: Assumptions) -> None:
     for point in result.points:
         mark = "green" if point.is_enough(result.target, result.needs_all) else "default"
         shown = [point.power, point.all_tests] if has_several else [point.power]
-        cells = [f"{value.value:.0%} ({value.low:.0%} to {value.high:.0%})" for value in shown]
+        cells = [f"{percent(value.value)} ({percent(value.low)} to {percent(value.high)})" for value in shown]
         is_counted = [result.needs_all == (place == 1) for place in range(len(cells))]
         cells = [f"[{mark}]{cell}[/]" if counted else cell for cell, counted in zip(cells, is_counted, strict=True)]
         table.add_row(str(point.setting.n_raters), str(point.setting.n_items), *cells, cost_words(point))

@@ -89,10 +89,15 @@ def add_to(app: typer.Typer) -> None:
 def _tell(summary: dict[str, Any]) -> None:
     from rich.markup import escape
 
+    from dialometer.analysis.base.wording import percent
     from dialometer.analysis.planning.preregistration import OPEN
     from dialometer.cli.console import results
 
-    power = "" if summary["power"] is None else f", power {summary['power']:.0%} for an effect of {summary['effect']:g}"
+    power = (
+        ""
+        if summary["power"] is None
+        else f", power {percent(summary['power'])} for an effect of {summary['effect']:g}"
+    )
     results.print(f"Wrote [bold]{escape(summary['file'])}[/]: {summary['raters']} raters{power}", soft_wrap=True)
     if summary["n_open"]:
         results.print(f"[yellow]{summary['n_open']} headings are open:[/] the study file does not say. Look for:")

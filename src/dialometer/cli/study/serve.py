@@ -313,7 +313,7 @@ def _tell(study_folders: StudyFolders, studies: dict[str, Study], address: str, 
         results.print(f"Raters open   [bold]{own}[/]", soft_wrap=True)
         if has_wizard(study):
             results.print(f"Wizards open  [bold]{own}wizard?key={settings.wizard_key}[/]", soft_wrap=True)
-        results.print(f"Programs use  {own}api/v1 (key in {SERVING_FILE} in the study's folder)", soft_wrap=True)
+        results.print(f"Programs use  {own}api/v1 (key in {SERVING_FILE})", soft_wrap=True)
     if study_folders.parent:
         n = len(study_folders.names())
         results.print(f"[bold]{n} {'study' if n == 1 else 'studies'}[/] in {study_folders.parent}", soft_wrap=True)
