@@ -112,7 +112,7 @@ def test_utilities_and_ranks_are_recovered(study):
         assert row["utility"] == pytest.approx(TRUE[name], abs=0.2)
         assert row["best"] - row["worst"] == round(row["score"].value * row["shown"])
         assert row["rank_interval"] == str(row["rank"])
-    assert found.answer.startswith("Tuned model is the best of 4 systems on overall quality, with a score of ")
+    assert found.answer.startswith("Tuned model is the best of 4 systems on Overall quality, with a score of ")
     assert [c.label for c in table(found, "questions").columns[1:]] == ["Overall quality", "Empathy", "All questions"]
 
 
@@ -168,7 +168,7 @@ def test_one_item_makes_a_claim_about_it_alone(study):
     turns = ("retrieval", "base")
     rows = [(*row[:4], "tuned", turns[row[0] % 2]) if row[0] % 3 == 0 else row for row in rows]
     found = run(data_of(study, rows))
-    assert found.answer.startswith("On the one item shown, Tuned model is the best of 4 systems on overall quality")
+    assert found.answer.startswith("On the one item shown, Tuned model is the best of 4 systems on Overall quality")
     assert found.answer.endswith("one item says nothing about others.")
     assert [row["p"] for row in rows_of(table(found, "declared-system_quality"))] == [None] * 6
 
@@ -285,4 +285,4 @@ def test_the_report_says_how_far_raters_agree(study, utility, agrees):
     assert (halves[0]["responses"].value > 0.5) == agrees
     assert "by chance 25%" in table(found, "agreement").caption
     assert len(found.next_steps) == (0 if agrees else 2)
-    assert f"empathy {empathy['alpha'].value:.2f}".replace("-", "−") in section.paragraphs[0]
+    assert f"Empathy {empathy['alpha'].value:.2f}".replace("-", "−") in section.paragraphs[0]

@@ -472,7 +472,7 @@ def _main(
 def _answer(main: BestWorstRanking) -> str:
     """Who is the best, as far as the corrected tests carry it: for other items, on the items shown, or not at all."""
     first, n = main.ranked[0], len(main.ranked)
-    where = "" if main.label == ALL_QUESTIONS else f" on {main.label.lower()}"
+    where = "" if main.label == ALL_QUESTIONS else f" on {main.label}"
     counts = main.scores[first].details
     picked = (
         f"with a score of {value_only(main.scores[first])} (picked best in {percent(counts['best'] / counts['shown'])} and "

@@ -30,7 +30,7 @@ def best_worst_agreement_section(given: BestWorstData, options: Options) -> Sect
         best, worst = (agreeing_picks(choices, end, label=label, **options.resampling) for end in ("best", "worst"))
         rows.append((label, best.n, known_cell(best), known_cell(worst), known_cell(alpha)))
         if alpha.is_known:
-            sentences.append(f"{label.lower()} {with_interval(alpha)}")
+            sentences.append(f"{label} {with_interval(alpha)}")
     if not sentences:
         raise NotEnoughData(
             "no two raters chose from the same systems on the same item",
@@ -87,7 +87,7 @@ def _halves(questions: dict[str, BestWorstChoices], options: Options) -> tuple[l
         f"{n_of(n_splits, 'split')}, raised to all raters (Spearman-Brown). A response is one system on one item.",
     )
     return [table], [
-        f"Two halves of the raters, {label.lower()}: the scores of systems correlate at {_plain(systems)}, those of single "
+        f"Two halves of the raters, {label}: the scores of systems correlate at {_plain(systems)}, those of single "
         f"responses at {_plain(responses)}; the reliability of all raters is {value_only(systems)} and {value_only(responses)}."
         for label, (systems, responses) in found.items()
         if systems.is_known and responses.is_known
