@@ -144,9 +144,10 @@ def test_nothing_is_lost_of_long_texts():
     "part", [">", "[", "*a", "$a ", "$", "`a", "[a](", "|", "<", "![", "\\(", "$$a\n", "&#", "- ", "_a"]
 )
 def test_texts_that_try_to_take_long_do_not(part):
+    """What grows with the square of a text takes minutes here; the limit is far above what a busy machine needs."""
     began = time.process_time()
     render_markdown(part * (8_000 // len(part)))
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 20
 
 
 def test_the_same_text_gives_the_same_html():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import zlib
 
 import pytest
@@ -170,18 +169,16 @@ def test_formatting_is_a_condition(write):
 
 
 def test_two_responses_of_four_thousand_words(first_item):
-    """`python -m bench display` measures it (under 150 ms); here there is room for a busy machine."""
+    """How long it takes is measured by `python -m bench display`; here each text is drawn once for all looks at it."""
     paragraph = "The **air** in the `room` is dry, and $x_1$ grows with it. " * 8
     text = "\n\n".join(f"## Part {n}\n\n{paragraph}\n\n- a\n- b\n\n| a | b |\n|---|---|\n| 1 | 2 |" for n in range(40))
     assert len(text.split()) > 4_000
     _, browser = first_item({**ITEM, "responses": {"alpha": text, "beta": text + "\n\nEnd."}}, text="markdown")
     _rendered.cache_clear()
-    began = time.process_time()
     browser.get("/s")
-    assert time.process_time() - began < 0.5
-    began = time.process_time()
+    drawn = _rendered.cache_info().misses
     browser.get("/s")
-    assert time.process_time() - began < 0.15
+    assert _rendered.cache_info().misses == drawn > 0
     assert browser.page.count("<table") == 80
 
 
