@@ -178,6 +178,7 @@ def test_the_preregistration_states_the_rule(dialometer, study):
     assert "**few_numbers** keeps the rater out of the analysis (at_least: 5)" in text
 
 
+@pytest.mark.slow
 def test_a_statistic_of_another_package_is_listed_computed_and_reported(dialometer):
     printed = dialometer.python(dialometer.packages / "try_it.py").splitlines()
     assert "extreme_answers" in printed[-2]

@@ -59,6 +59,7 @@ def test_too_few_transcript_pairs_have_no_power_whatever_the_raters():
     assert all(p > 0.05 for one in found for p in one.values())
 
 
+@pytest.mark.slow
 def test_a_factor_between_raters_agrees_with_the_two_sample_formula():
     """Rater means dominate, so the power is near that of a t-test on them (d = 0.8, 30 per level)."""
     study = study_of("anchoring")

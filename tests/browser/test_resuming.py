@@ -152,6 +152,7 @@ def test_errors_stand_at_their_fields_and_in_a_list_above(replies: Served, open_
     assert page.locator(".summary li").count() == 8
 
 
+@pytest.mark.slow
 def test_a_late_answer_is_kept_as_late(
     tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:

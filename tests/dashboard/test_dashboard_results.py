@@ -67,6 +67,7 @@ def test_the_answer_appears_with_warning_agreement_and_rules(at):
     assert len(running.store.looks.all()) == 1, "nothing has happened since, so there is nothing new to see"
 
 
+@pytest.mark.slow
 def test_new_data_are_a_new_look_after_a_rest(at, monkeypatch):
     monkeypatch.setattr(looking, "REST_S", 0.0)
     monkeypatch.setattr(looking, "REST_FACTOR", 0.0)

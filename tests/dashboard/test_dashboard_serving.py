@@ -102,6 +102,7 @@ def test_several_studies_by_name(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="several processes need file locks")
+@pytest.mark.slow
 def test_a_study_made_in_one_process_is_open_in_all(tmp_path):
     """Made, frozen and started in the browser; simulated raters then come over HTTP to whichever process answers."""
     parent = tmp_path / "studies"

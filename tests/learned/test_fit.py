@@ -92,6 +92,7 @@ def test_a_split_gives_the_same_kinds_of_parts(make_rated):
     assert {one.id for one in data.stopping.dialogues} == set(split.stopping)
 
 
+@pytest.mark.slow
 def test_three_stages_learn_and_value_flipped_ratings_low(make_encoder, make_rated, make_dialogues):
     rated, quality = make_rated(600, flipped=0.15)
     data = prepare(rated, expert_pairs(rated, quality, 60))

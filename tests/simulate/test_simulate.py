@@ -66,6 +66,7 @@ def test_every_template_can_be_simulated(folder, name, study_url):
         assert set(frame["source"]) == {"simulated"}
 
 
+@pytest.mark.slow
 def test_system_differences_are_recovered_from_magnitudes(folder):
     habits = Habits(careless_share=0, position_bias=0)
     study, truth, store, _ = run(folder("anchoring"), n_raters=40, habits=habits, spread=0.8)
