@@ -21,9 +21,9 @@ BEFORE = (
 
 
 TOGETHER = (
-    "One cell of 400 studies passes with up to 7.1%; all cells of a design show smaller excesses. Cells with the same number of raters "
-    "use the same random numbers, so their results go together and these confidence intervals are too narrow: an interval above 5% is a "
-    "reason to look again with another seed, not a proof."
+    "One cell of 400 studies passes with up to 7.1%; all cells of a design show smaller excesses. Cells with the same number of "
+    "raters use the same random numbers, so their results go together and these confidence intervals are too narrow: an interval "
+    "above 5% is a reason to look again with another seed, not a proof."
 )
 
 
