@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.wording import criterion_label, n_of, system_label
-from dialometer.errors import NotEnoughData
+from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.model.report import Section
 from dialometer.model.scale import Scale
 from dialometer.model.study import Criterion, Study
 from dialometer.stats.observations import Ints, codes
@@ -106,6 +107,24 @@ def answers_on(data: StudyData, criterion: Criterion, scale: Scale) -> PartedAns
         turns=tuple(frame["turn"].to_list()),
         notes=tuple(notes),
     )
+
+
+def sections_by_criterion(
+    data: StudyData,
+    is_wanted: Callable[[Scale], bool],
+    make: Callable[[PartedAnswers], list[Section]],
+    *,
+    name: str,
+    title: str,
+) -> tuple[Section, ...]:
+    """The sections of every criterion on such a scale; one that cannot be analysed says why, under ``name`` and ``title``."""
+    sections: list[Section] = []
+    for criterion, scale in criteria_with(data.study, is_wanted):
+        try:
+            sections += make(answers_on(data, criterion, scale))
+        except DialometerError as error:
+            sections.append(Section(f"{name}-{criterion.name}", f"{title}: {criterion.name}", problem=str(error)))
+    return tuple(sections)
 
 
 def _codes(column: pl.Series, names: Sequence[str]) -> Ints:

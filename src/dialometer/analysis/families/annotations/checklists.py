@@ -24,7 +24,7 @@ from dialometer.analysis.base.family import (
     with_prefix,
 )
 from dialometer.analysis.base.wording import listed, n_of, p_words, sentence, value_only
-from dialometer.analysis.families.annotations.answers import PartedAnswers, answers_on, criteria_with
+from dialometer.analysis.families.annotations.answers import PartedAnswers, criteria_with, sections_by_criterion
 from dialometer.analysis.shared.comparisons import (
     corrected_by_name,
     is_significant,
@@ -33,7 +33,6 @@ from dialometer.analysis.shared.comparisons import (
     p_cells,
     p_columns,
 )
-from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Method, Section, Table
 from dialometer.model.scale import Scale
@@ -339,16 +338,14 @@ class Checklists(Family):
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Shares, differences and agreement for each checklist."""
-        sections: list[Section] = []
-        for criterion, scale in criteria_with(data.study, has_points):
-            try:
-                points = Points(data.study, answers_on(data, criterion, scale), options)
-            except DialometerError as error:
-                name = f"points-{criterion.name}"
-                sections.append(Section(name, f"Points of the checklist: {criterion.name}", problem=str(error)))
-                continue
-            sections += _sections(points)
-        return with_prefix(Findings("", "", sections=tuple(sections), methods=METHODS), "checklists")
+        sections = sections_by_criterion(
+            data,
+            has_points,
+            lambda answers: _sections(Points(data.study, answers, options)),
+            name="points",
+            title="Points of the checklist",
+        )
+        return with_prefix(Findings("", "", sections=sections, methods=METHODS), "checklists")
 
 
 def _sections(points: Points) -> list[Section]:

@@ -22,10 +22,9 @@ from dialometer.analysis.base.family import (
     with_prefix,
 )
 from dialometer.analysis.base.wording import confidence_words, listed, n_of, sentence, with_interval
-from dialometer.analysis.families.annotations.answers import answers_on, criteria_with
+from dialometer.analysis.families.annotations.answers import criteria_with, sections_by_criterion
 from dialometer.analysis.families.annotations.marks import Marked, marks_text
 from dialometer.analysis.shared.comparisons import known_cell
-from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table, Turns
 from dialometer.model.study import Study
@@ -303,16 +302,14 @@ class MarkedSpans(Family):
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Density, categories, agreement and the marks themselves, for each such criterion."""
-        sections: list[Section] = []
-        for criterion, scale in criteria_with(data.study, marks_text):
-            try:
-                marked = Marked(data.study, answers_on(data, criterion, scale), options)
-            except DialometerError as error:
-                name = f"density-{criterion.name}"
-                sections.append(Section(name, f"Errors in the texts: {criterion.name}", problem=str(error)))
-                continue
-            sections += _sections(marked)
-        return with_prefix(Findings("", "", sections=tuple(sections), methods=METHODS), "marks")
+        sections = sections_by_criterion(
+            data,
+            marks_text,
+            lambda answers: _sections(Marked(data.study, answers, options)),
+            name="density",
+            title="Errors in the texts",
+        )
+        return with_prefix(Findings("", "", sections=sections, methods=METHODS), "marks")
 
 
 def _sections(marked: Marked) -> list[Section]:
