@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TypeVar, overload
 
 from dialometer.design.assign import draw_more, draw_session
-from dialometer.design.consistency import uncertain_criterion
+from dialometer.design.checks.items import uncertain_criterion
 from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, build_screen, step_seconds

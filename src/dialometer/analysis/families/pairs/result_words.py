@@ -19,7 +19,7 @@ from dialometer.analysis.base.wording import (
 from dialometer.analysis.families.pairs.choices import PairChoices
 from dialometer.analysis.families.pairs.results import NO_PREFERENCE, DeclaredShares, Result
 from dialometer.analysis.shared.comparisons import CORRECTIONS, is_significant, p_adjusted
-from dialometer.design.consistency import FEWEST_PAIRS
+from dialometer.design.checks.items import FEWEST_PAIRS
 from dialometer.model.estimate import Estimate
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
