@@ -34,15 +34,14 @@ from dialometer.analysis.families.conversations.comparison import (
     SystemComparison,
     compare_systems,
     compared_in,
-    comparison_section,
-    group_section,
     in_blocks,
     on_shared_tasks,
-    other_pairs_section,
     rater_means,
 )
+from dialometer.analysis.families.conversations.comparison_section import comparison_section, other_pairs_section
 from dialometer.analysis.families.conversations.conversations import SelfRatings, self_ratings_of
 from dialometer.analysis.families.conversations.experts import PAIRS_FILE, expert_section
+from dialometer.analysis.families.conversations.rater_groups import group_section
 from dialometer.analysis.families.conversations.rating_shape import RatingShape, rating_shape, shape_section
 from dialometer.analysis.families.conversations.relations import criteria_section, length_section, order_section
 from dialometer.analysis.shared.comparisons import between, comparison_title, primary_comparison
