@@ -246,3 +246,54 @@ def test_secrets_beside_a_study_do_not_leave_with_it(site, ada, studies_folder, 
     for name in SECRET:
         assert viewer.get(f"/studies/draft/files/{name}").status == 404
         assert ada.get(f"/studies/draft/files/{name}").status == 200
+
+
+def test_two_people_who_edit_one_file_lose_nothing(ada, site, studies_folder):
+    make(ada)
+    path = studies_folder / "films" / "consent.md"
+    path.write_text("# Consent\n\nFirst.\n\nSecond.\n\nThird.\n")
+    form = {"file": "consent.md", "base": _base(ada.get("/studies/films/files/consent.md"))}
+    told = ada.post("/studies/films/files/consent.md/editing", {"base": form["base"]}).response.json()
+    assert told == {"others": [], "saved_by": None}
+    ada.get("/studies/films/files/consent.md")
+    ada.post("/studies/films/files", {**form, "text": path.read_text().replace("First", "Ada's first")})
+    ada.post("/studies/films/files", {**form, "text": "# Consent\n\nFirst.\n\nSecond.\n\nAnother third.\n"})
+    assert "it holds both changes now" in ada.text
+    assert path.read_text() == "# Consent\n\nAda's first.\n\nSecond.\n\nAnother third.\n"
+    ada.post("/studies/films/files", {**form, "text": "# Consent\n\nMy own first.\n\nSecond.\n\nThird.\n"})
+    assert ada.status == 409
+    assert "not saved yet" in ada.text
+    assert "My own first." in ada.page
+    assert "Ada's first" in path.read_text(), "what was saved stays"
+    ada.post("/studies/films/files", {**form, "base": _base(ada), "text": "# Consent\n\nMy own first.\n"})
+    assert path.read_text() == "# Consent\n\nMy own first.\n"
+
+
+def test_versions_are_seen_and_restored(ada, studies_folder):
+    make(ada)
+    path = studies_folder / "films" / "consent.md"
+    original = path.read_text()
+    ada.get("/studies/films/files/consent.md")
+    ada.post("/studies/films/files", {"file": "consent.md", "text": "# Shorter\n", "base": _base(ada)})
+    ada.get("/studies/films/versions")
+    assert "changed in the folder" in ada.text
+    ada.get("/studies/films/versions/2")
+    assert "+ # Shorter" in ada.text
+    assert "Nothing: the file is so now." in ada.text
+    ada.get("/studies/films/versions/1")
+    ada.post("/studies/films/versions/1/restore")
+    assert path.read_text() == original
+    ada.post("/studies/films/files/consent.md/delete")
+    assert not path.exists()
+    ada.get("/studies/films/versions/3")
+    ada.post("/studies/films/versions/3/restore")
+    assert path.read_text() == original
+    for wrong in ("0", "9", "x", "-1", "²"):
+        assert ada.get(f"/studies/films/versions/{wrong}").status == 404
+    ada.post("/studies/films/freeze")
+    assert ada.post("/studies/films/versions/1/restore").status == 422
+    assert ".versions" not in ada.client.get("/dashboard/studies/films/study.zip").text
+
+
+def _base(ada):
+    return re.search(r'name="base" value="([0-9a-f]*)"', ada.page)[1]

@@ -29,3 +29,24 @@ for (const text of document.querySelectorAll("textarea[data-lines]")) {
     editor.scrollIntoView({ block: "center" });
   }
 }
+
+// Who else edits this file, and who saved it meanwhile. Asked every ten seconds; a page in the background asks nothing.
+const EVERY_MS = 10_000;
+const names = (all) => all.length < 2 ? all.join("") : `${all.slice(0, -1).join(", ")} and ${all.at(-1)}`;
+
+for (const form of document.querySelectorAll("form[data-editing]")) {
+  const told = form.querySelector("[data-others]");
+  const ask = async () => {
+    if (document.hidden) return;
+    const body = new URLSearchParams({ csrf: form.elements.csrf.value, base: form.elements.base.value });
+    const answer = await fetch(form.dataset.editing, { method: "POST", body }).catch(() => null);
+    if (!answer?.ok) return;
+    const { others, saved_by: savedBy } = await answer.json();
+    const parts = [];
+    if (others.length) parts.push(`${names(others)} ${others.length > 1 ? "are" : "is"} editing this file too.`);
+    if (savedBy) parts.push(`${savedBy} saved this file since you opened it. Save, and both changes are put together.`);
+    if (told.textContent !== parts.join(" ")) told.textContent = parts.join(" ");
+  };
+  setInterval(ask, EVERY_MS);
+  ask();
+}

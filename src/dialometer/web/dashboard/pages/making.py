@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
 import shutil
-import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from difflib import unified_diff
 from pathlib import Path
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from dialometer.design.load import STUDY_FILE, load_study
 from dialometer.design.lock import LOCK_FILE, freeze
 from dialometer.design.protocol import protocol
 from dialometer.design.templates import copy_template, template_folder, template_names
+from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, merged, write_whole
 from dialometer.errors import DialometerError
 from dialometer.flow.study_check import without_errors
 from dialometer.readers.encodings import UTF8, encoding_of
@@ -34,23 +35,13 @@ def is_own_file(name: str) -> bool:
     return bool(_FILE.fullmatch(name)) and ".." not in name and name != LOCK_FILE
 
 
-def write_file(folder: Path, name: str, content: bytes) -> None:
-    """Writes one file; a reader finds the old content or the new one, never half of it."""
+def check_own_file(name: str) -> None:
+    """Refuses a name that cannot be that of a file of a study."""
     if not is_own_file(name):
         raise DialometerError(
             f"'{name[:80]}' cannot be a file of a study",
             remedy="letters, digits, - and _, ending in .yaml, .jsonl, .md, .txt, .json or .csv",
         )
-    content = as_utf8(content, name)
-    handle, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as opened:
-            opened.write(content)
-        Path(part).chmod(0o644)
-        Path(part).replace(folder / name)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
 
 
 def as_utf8(content: bytes, name: str) -> bytes:
@@ -70,7 +61,7 @@ def give_name(folder: Path, name: str, title: str) -> None:
     if title:
         quoted = json.dumps(title, ensure_ascii=False)
         text = re.sub(r"^title:.*(?:\n[ \t]+\S.*)*$", lambda _: f"title: {quoted}", text, count=1, flags=re.MULTILINE)
-    write_file(folder, STUDY_FILE, text.encode())
+    write_whole(path, text.encode())
 
 
 def copy_study(source: Path, target: Path) -> None:
@@ -83,6 +74,8 @@ def copy_study(source: Path, target: Path) -> None:
         copy_media(media_files(load_study(source)), source, target)
 
 
+MOST_LINES = 400
+"""Lines of a difference that a page shows."""
 MAX_SHOWN = 400_000
 """Longer files are uploaded and downloaded, not edited in a page."""
 
@@ -132,7 +125,13 @@ def file(dashboard: Dashboard, request: PageRequest) -> Response:
     if path is None:
         raise NoStudy("there is no such file", remedy="go back to the list of files")
     text = path.read_text(encoding="utf-8", errors="replace")
-    return _page(dashboard, request, open_file=path.name, text=text if len(text) <= MAX_SHOWN else None)
+    return _page(
+        dashboard,
+        request,
+        open_file=path.name,
+        text=text if len(text) <= MAX_SHOWN else None,
+        base=hash_of(path.read_bytes()),
+    )
 
 
 def _files(dashboard: Dashboard, request: PageRequest) -> list[Path]:
@@ -143,7 +142,16 @@ def _files(dashboard: Dashboard, request: PageRequest) -> list[Path]:
     return studies.shared_files(request.study)
 
 
-def _page(dashboard: Dashboard, request: PageRequest, *, open_file: str = "", text: str | None = "") -> Response:
+def _page(
+    dashboard: Dashboard,
+    request: PageRequest,
+    *,
+    open_file: str = "",
+    text: str | None = "",
+    base: str = "",
+    saved_by: str = "",
+    changes: Sequence[tuple[str, str]] = (),
+) -> Response:
     studies = dashboard.studies
     study, problems = studies.checked(request.study)
     n_errors = sum(problem.severity == "error" for problem in problems)
@@ -162,6 +170,10 @@ def _page(dashboard: Dashboard, request: PageRequest, *, open_file: str = "", te
         numbers=protocol(study) if study and not n_errors else None,
         open_file=open_file,
         text=text,
+        base=base,
+        saved_by=saved_by,
+        changes=changes,
+        n_versions=len(Versions(studies.folders.folder(request.study)).all()) if request.may("editor") else 0,
         line=_line(request),
         tab="files",
     )
@@ -176,34 +188,106 @@ def _line(request: PageRequest) -> int:
 @page("/studies/{study}/files", role="editor", method="POST")
 def save(dashboard: Dashboard, request: PageRequest) -> Response:
     """Saves an edited file, or files that were uploaded."""
-    folder = _editable(dashboard, request)
-    written = []
+    folder = editable_folder(dashboard, request)
+    versions = Versions(folder)
+    written: list[str] = []
+    said = ""
     name, text = request.form.get("file", ""), request.form.get("text")
     if name and text is not None:
-        write_file(folder, name, text.replace("\r\n", "\n").encode())
+        check_own_file(name)
+        text = text.replace("\r\n", "\n")
+        try:
+            said = _save_edited(versions, folder / name, text, request)
+        except SavedMeanwhile:
+            return _both_changed(dashboard, request, name, text)
         written.append(name)
     for field, (own_name, content) in request.files.items():
         if content:
             target = request.form.get(f"{field}_as", "") or own_name
-            write_file(folder, target, content)
+            check_own_file(target)
+            versions.save(target, as_utf8(content, target), request.account.name, request.at_ms)
             written.append(target)
     if not written:
         raise DialometerError("there was nothing to save", remedy="choose a file first")
     dashboard.note(request, "wrote files", f"{request.study}: {', '.join(written)}")
     n_errors = sum(problem.severity == "error" for problem in dashboard.studies.checked(request.study)[1])
-    message = f"Saved {', '.join(written)}. " + (f"{plural(n_errors, 'problem')} to fix." if n_errors else "No errors.")
+    message = f"Saved {', '.join(written)}. {said}" + (
+        f"{plural(n_errors, 'problem')} to fix." if n_errors else "No errors."
+    )
     where = f"/studies/{request.study}/files" + (f"/{name}" if name else "")
     return dashboard.redirect(where, request, message)
+
+
+def _save_edited(versions: Versions, path: Path, text: str, request: PageRequest) -> str:
+    """Saves a text, together with what somebody else saved meanwhile; returns what there is to say about that."""
+    base = request.form.get("base", "")
+    try:
+        versions.save(path.name, text.encode(), request.account.name, request.at_ms, base)
+    except SavedMeanwhile:
+        before = versions.content(base)
+        theirs = path.read_bytes() if path.is_file() else None
+        if before is None or theirs is None:
+            raise
+        both = merged(before.decode(), text, theirs.decode())
+        if both is None:
+            raise
+        versions.save(path.name, both.encode(), request.account.name, request.at_ms, hash_of(theirs))
+        return f"{_who_saved(versions, path.name)} changed it while you edited it; it holds both changes now. "
+    return ""
+
+
+def _who_saved(versions: Versions, name: str) -> str:
+    last = versions.newest(name)
+    return last.by if last and last.by else "Somebody"
+
+
+def _both_changed(dashboard: Dashboard, request: PageRequest, name: str, text: str) -> Response:
+    """Two people changed the same lines: nothing is saved yet, nothing is lost, and the reader decides."""
+    folder = dashboard.studies.folders.folder(request.study)
+    path = folder / name
+    theirs = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    response = _page(
+        dashboard,
+        request,
+        open_file=name,
+        text=text,
+        base=hash_of(path.read_bytes()) if path.is_file() else "",
+        saved_by=_who_saved(Versions(folder), name),
+        changes=changed_lines(theirs, text),
+    )
+    response.status_code = 409
+    return response
+
+
+def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
+    """What differs between two texts, for reading: a sign (+, −, or none) and the line."""
+    lines = list(unified_diff(before.splitlines(), after.splitlines(), n=2, lineterm=""))[2:]
+    signs = {"+": "+", "-": "−", "@": "…"}
+    shown = [(signs.get(line[0], ""), "" if line[0] == "@" else line[1:]) for line in lines[:MOST_LINES]]
+    return shown + ([("…", f"{len(lines) - MOST_LINES:,} lines more")] if len(lines) > MOST_LINES else [])
+
+
+@page("/studies/{study}/files/{file}/editing", role="editor", method="POST")
+def editing(dashboard: Dashboard, request: PageRequest) -> Response:
+    """A sign of life of somebody who edits a file; the answer says who else does, and who saved it meanwhile."""
+    folder = editable_folder(dashboard, request)
+    name = request.params["file"]
+    check_own_file(name)
+    versions = Versions(folder)
+    others = versions.editing(name, request.account.name, request.at_ms)
+    path = folder / name
+    is_changed = not path.is_file() or hash_of(path.read_bytes()) != request.form.get("base", "")
+    return JSONResponse({"others": others, "saved_by": _who_saved(versions, name) if is_changed else None})
 
 
 @page("/studies/{study}/files/{file}/delete", role="editor", method="POST")
 def delete(dashboard: Dashboard, request: PageRequest) -> Response:
     """Removes a file from a draft."""
-    folder = _editable(dashboard, request)
+    folder = editable_folder(dashboard, request)
     name = request.params["file"]
     if not is_own_file(name) or not (folder / name).is_file():
         raise NoStudy("there is no such file", remedy="go back to the list of files")
-    (folder / name).unlink()
+    Versions(folder).save(name, None, request.account.name, request.at_ms)
     dashboard.note(request, "removed a file", f"{request.study}: {name}")
     return dashboard.redirect(f"/studies/{request.study}/files", request, f"Removed {name}.")
 
@@ -211,7 +295,7 @@ def delete(dashboard: Dashboard, request: PageRequest) -> Response:
 @page("/studies/{study}/freeze", role="editor", method="POST")
 def freeze_study(dashboard: Dashboard, request: PageRequest) -> Response:
     """Freezes a draft that has no errors; from then on it is not changed, and waits to be started."""
-    folder = _editable(dashboard, request)
+    folder = editable_folder(dashboard, request)
     study = without_errors(*dashboard.studies.checked(request.study))
     version = freeze(study, folder, datetime.now(UTC))
     try:
@@ -228,7 +312,8 @@ def freeze_study(dashboard: Dashboard, request: PageRequest) -> Response:
     return dashboard.redirect(f"/studies/{request.study}/control", request, message)
 
 
-def _editable(dashboard: Dashboard, request: PageRequest) -> Path:
+def editable_folder(dashboard: Dashboard, request: PageRequest) -> Path:
+    """The folder of a draft that may be changed here."""
     folders = dashboard.studies.folders
     folder = folders.folder(request.study)
     if (folder / LOCK_FILE).exists():

@@ -1,0 +1,179 @@
+"""Every saved version of a study's files, so that nothing is lost when two people edit one, and any version can be restored.
+
+They lie in a hidden folder of the study: a log with one line for each version, and the contents by their hash. Archives,
+exports and locks leave it out. What counts stays the files themselves: a change made on disk is kept as soon as somebody
+saves over it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from dialometer.errors import DialometerError
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows: one process serves a study there
+    fcntl = None
+
+FOLDER = ".versions"
+LOG = "log.jsonl"
+LOCK = "lock"
+EDITING = "editing"
+EDITING_S = 30
+"""For so long after the last sign of life somebody counts as editing."""
+ON_DISK = ""
+"""Who is named for a content that was found in the folder and not saved here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One saved content of a file; ``number`` counts from 1 over all files of the study."""
+
+    number: int
+    file: str
+    content: str
+    """The hash of the content; empty where the file was removed."""
+    by: str
+    at_ms: int
+
+
+def hash_of(content: bytes) -> str:
+    """By what a content is known."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes one file; a reader finds the old content or the new one, never half of it."""
+    handle, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(content)
+        Path(part).chmod(0o644)
+        Path(part).replace(path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+
+
+class SavedMeanwhile(DialometerError):
+    """The file is no longer as it was when somebody began to edit it."""
+
+
+_one_at_a_time = threading.Lock()
+
+
+class Versions:
+    """The saved versions of one study folder, and who is editing."""
+
+    def __init__(self, folder: Path) -> None:
+        self._study = folder
+        self._folder = folder / FOLDER
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One save at a time, in this process and in others of this machine."""
+        self._folder.mkdir(exist_ok=True)
+        with _one_at_a_time, (self._folder / LOCK).open("a") as lock:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def all(self) -> list[Version]:
+        """Every version, the oldest first."""
+        try:
+            lines = (self._folder / LOG).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        whole = [json.loads(line) for line in lines if line.endswith("}")]
+        return [Version(number, **record) for number, record in enumerate(whole, start=1)]
+
+    def newest(self, file: str) -> Version | None:
+        """The last version of a file."""
+        return next((version for version in reversed(self.all()) if version.file == file), None)
+
+    def content(self, hash_: str) -> bytes | None:
+        """A content by its hash; None where it was never kept."""
+        try:
+            return gzip.decompress((self._folder / f"{hash_}.gz").read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def save(self, file: str, content: bytes | None, by: str, at_ms: int, base: str = "") -> None:
+        """Writes a file, or removes it where the content is None; what was there before is kept first.
+
+        With ``base``, the hash of what was edited, nothing is written over anything else: :class:`SavedMeanwhile`.
+        """
+        path = self._study / file
+        with self._locked():
+            before = path.read_bytes() if path.is_file() else None
+            if before == content:
+                return
+            if base and (before is None or hash_of(before) != base):
+                raise SavedMeanwhile(f"'{file}' was changed while you edited it")
+            last = self.newest(file)
+            if before is not None and (last is None or last.content != hash_of(before)):
+                self._keep(file, before, ON_DISK, int(path.stat().st_mtime * 1000))
+            if content is None:
+                path.unlink()
+            else:
+                write_whole(path, content)
+            self._keep(file, content, by, at_ms)
+
+    def editing(self, file: str, by: str, at_ms: int) -> list[str]:
+        """Notes that somebody is editing a file; returns who else is."""
+        folder = self._folder / EDITING
+        folder.mkdir(parents=True, exist_ok=True)
+        sign = {"by": by, "file": file, "at_ms": at_ms}
+        write_whole(folder / f"{hash_of(by.encode())[:16]}.json", json.dumps(sign).encode())
+        signs = [json.loads(path.read_bytes()) for path in folder.glob("*.json")]
+        return sorted(
+            sign["by"]
+            for sign in signs
+            if sign["file"] == file and sign["by"] != by and at_ms - sign["at_ms"] < 1000 * EDITING_S
+        )
+
+    def _keep(self, file: str, content: bytes | None, by: str, at_ms: int) -> None:
+        hash_ = "" if content is None else hash_of(content)
+        if content is not None and not (self._folder / f"{hash_}.gz").exists():
+            write_whole(self._folder / f"{hash_}.gz", gzip.compress(content, mtime=0))
+        record = asdict(Version(0, file, hash_, by, at_ms))
+        del record["number"]
+        with (self._folder / LOG).open("a", encoding="utf-8") as log:
+            log.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def merged(base: str, mine: str, theirs: str) -> str | None:
+    """Both changes of one text, line by line; None where they touch the same or neighbouring lines.
+
+    Neighbouring lines count as the same, as in ``git merge-file``, with which the tests compare it.
+    """
+    lines = base.splitlines(keepends=True)
+    ours, others = _changes(lines, mine), _changes(lines, theirs)
+    for change in others:
+        if change in ours:
+            continue
+        if any(change[0] <= own[1] and own[0] <= change[1] for own in ours):
+            return None
+    for start, end, new in sorted({*ours, *others}, reverse=True):
+        lines[start:end] = new
+    return "".join(lines)
+
+
+def _changes(base: Sequence[str], text: str) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Which lines of the base were replaced by which others."""
+    new = text.splitlines(keepends=True)
+    matcher = SequenceMatcher(None, base, new, autojunk=False)
+    return [(i, j, tuple(new[k:m])) for kind, i, j, k, m in matcher.get_opcodes() if kind != "equal"]
