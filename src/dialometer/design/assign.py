@@ -81,7 +81,16 @@ def draw_session(study: Study, snapshot: Snapshot) -> Draw:
         items[name] = _draw_items(study, block, cell, snapshot)
     if not any(items.values()):
         raise AssignmentError("every item of this study has all the judgments it needs")
-    return Draw(snapshot.ordinal, cell, blocks, items, _draw_pairs(study, items, snapshot))
+    pairs = _draw_pairs(study, items, snapshot)
+    return Draw(snapshot.ordinal, cell, blocks, items, pairs, _chances(study, items, snapshot))
+
+
+def _chances(study: Study, items: Mapping[str, tuple[str, ...]], snapshot: Snapshot) -> dict[str, float]:
+    """With which probability each item was drawn for people, where it was not certain."""
+    if snapshot.source == "model":
+        return {}
+    chances = {item: study.chances_for_people[item] for ids in items.values() for item in ids}
+    return {item: chance for item, chance in chances.items() if chance < 1}
 
 
 def draw_more(study: Study, draw: Draw, snapshot: Snapshot) -> Draw:
@@ -91,7 +100,8 @@ def draw_more(study: Study, draw: Draw, snapshot: Snapshot) -> Draw:
         given = draw.items.get(block.name, ())
         seen = replace(snapshot, ordinal=draw.ordinal, seen_items=snapshot.seen_items | set(given))
         items[block.name] = given + _draw_items(study, block, draw.cell, seen, n_given=len(given))
-    return replace(draw, items=items, pairs={**_draw_pairs(study, items, snapshot), **draw.pairs})
+    pairs, chances = _draw_pairs(study, items, snapshot), _chances(study, items, snapshot)
+    return replace(draw, items=items, pairs={**pairs, **draw.pairs}, chances={**chances, **draw.chances})
 
 
 def _draw_pairs(study: Study, items: Mapping[str, tuple[str, ...]], snapshot: Snapshot) -> dict[str, DrawnPair]:
@@ -171,7 +181,10 @@ def _draw_items(study: Study, block: Block, cell: int, snapshot: Snapshot, n_giv
     """The items of one block (or one more batch), in the order they will be shown."""
     design = study.spec.design
     placed = placed_gold(study)
-    pool = [item for item in study.block_items(block) if item.id not in placed and item.id not in snapshot.seen_items]
+    out = placed | snapshot.seen_items
+    pool = [item for item in study.block_items(block) if item.id not in out]
+    if snapshot.source != "model":  # judges rate everything
+        pool = [item for item in pool if item.id in study.chances_for_people]
     is_per_condition = design.is_quota_per_condition
     counts = np.array(
         [_count(snapshot, cell, item, is_per_condition=is_per_condition) for item in pool], dtype=np.int64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dialometer.design.checks import comparisons, items, scales, texts
+from dialometer.design.checks import comparisons, items, judges, scales, texts
 from dialometer.design.checks.checker import Checker
 from dialometer.design.positions import Path, Positioned
 from dialometer.errors import Problem
@@ -28,6 +28,7 @@ def _names_are_unique(c: Checker) -> None:
         (("criteria",), [x.name for x in spec.criteria]),
         (("design", "factors"), [x.name for x in spec.design.factors]),
         (("design", "blocks"), [x.name for x in spec.design.blocks]),
+        (("judges",), [x.name for x in spec.judges]),
         (("analysis", "comparisons"), [x.name for x in spec.analysis.comparisons]),
     ]
     families += [
@@ -74,6 +75,7 @@ _CHECKS: tuple[Callable[[Checker], None], ...] = (
     *scales.CHECKS,
     *items.CHECKS,
     *comparisons.CHECKS,
+    *judges.CHECKS,
     *texts.CHECKS,
     _platform_can_be_used,
 )

@@ -24,9 +24,10 @@ LOCK_FILE = "study.lock.json"
 MAX_LOCK_BYTES = MAX_ITEMS_BYTES
 LATER: dict[str, tuple[str, ...]] = {
     "arena": (),
-    "analysis": ("bins",),
+    "analysis": ("bins", "judges"),
     "authors": (),
-    "design": ("hold_minutes", "systems_per_item"),
+    "design": ("hold_minutes", "people_rate", "systems_per_item"),
+    "judges": (),
     "licence": (),
     "live": (),
     "privacy": (),

@@ -113,7 +113,8 @@ def _seen(study: Study, shown: Presentation) -> str:
 def _ordinary_items(study: Study, block: Block) -> list[Item]:
     """The items of a block without the gold items that a rule hands out to every rater beside them."""
     placed = placed_gold(study)
-    return [item for item in study.block_items(block) if item.id not in placed]
+    given = study.chances_for_people.keys() - placed
+    return [item for item in study.block_items(block) if item.id in given]
 
 
 def _gold_seconds_and_judgments(study: Study, condition: Condition) -> tuple[float, float]:

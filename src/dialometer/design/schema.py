@@ -30,6 +30,10 @@ def study_schema() -> dict[str, Any]:
     levels["items"] = {"anyOf": [levels["items"], {"type": "string"}, {"type": "number"}]}
     expected = definitions["Comparison"]["properties"]["expected"]
     expected["anyOf"] = [{"type": "string"}, {"type": expected.pop("type"), "items": expected.pop("items")}]
+    rate = definitions["Design"]["properties"]["people_rate"]
+    rate["anyOf"] = [{"$ref": rate.pop("$ref")}, {"type": "number", "exclusiveMinimum": 0, "maximum": 1}]
+    names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    definitions["Analysis"]["properties"]["judges"]["anyOf"] += [{"type": "string"}, names]
     definitions["Recruitment"]["properties"]["platform"]["enum"] = PLATFORMS.names()
     for unused in ("Scale", "QualityRule"):
         definitions.pop(unused, None)

@@ -94,5 +94,5 @@ def _items_per_rater(study: Study) -> int:
     design = study.spec.design
     if design.items_per_rater == "unlimited" or design.blocks or study.spec.items.kind == "chat":
         return 0
-    n_rated = len(study.rated_items) if design.items_per_rater == "all" else design.items_per_rater
+    n_rated = len(study.people_items) if design.items_per_rater == "all" else design.items_per_rater
     return n_rated + design.n_practice_items

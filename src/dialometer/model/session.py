@@ -51,6 +51,8 @@ class Draw:
     items: Mapping[str, tuple[str, ...]]
     pairs: Mapping[str, DrawnPair] = field(default_factory=dict)
     """For arena items: the two systems by item."""
+    chances: Mapping[str, float] = field(default_factory=dict)
+    """For items that were drawn by chance: the probability with which each was. Items that are missing were certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,7 @@ class Snapshot:
     """The state of a study at the moment a rater arrives, seen inside the assigning transaction.
 
     ``cell_counts`` and ``cell_item_counts`` count live sessions (active and completed) by cell number, and reserved or
-    done places by (cell, item). ``seen_items`` are those this rater already has.
+    done places by (cell, item), all of the arriving rater's ``source``. ``seen_items`` are those this rater already has.
     """
 
     ordinal: int
@@ -226,5 +228,6 @@ class Snapshot:
     quota: int | None = None
     is_open: bool = True
     seen_items: frozenset[str] = frozenset()
+    source: Source = "person"
     pair_votes: Mapping[tuple[str, str], PairVotes] = field(default_factory=dict)
     """For arenas that draw uncertain pairs: the votes so far."""

@@ -18,6 +18,7 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from dialometer.model.dialogue import Role
 from dialometer.model.item import CandidateItem, Item, ItemKind, ResponsesItem
+from dialometer.model.judges import Agent, Judge, JudgedAnalysis, PeopleRate, draw_for_people
 from dialometer.model.live import Live
 from dialometer.model.part import Name, Part
 from dialometer.model.quality import QualityRule
@@ -33,16 +34,6 @@ Shown = Literal["shown", "hidden"]
 ToolsShown = Literal["shown", "folded", "hidden"]
 Condition = Mapping[str, str]
 PositiveNumber = Annotated[float, Field(gt=0)]
-
-
-class Agent(Part):
-    """How a live system is reached in chat studies: the agent's registered name and its options."""
-
-    type: Name = Field(
-        description="Registered agent: scripted, carbohydrates, http, openai, anthropic, ollama, local, retriever, generator, "
-        "wizard."
-    )
-    options: dict[str, Any] = Field(default_factory=dict, description="Options of that agent, such as url or model.")
 
 
 class System(Part):
@@ -224,6 +215,10 @@ class Design(Part):
     judgments_per_item: int | None = Field(
         default=None, ge=1, description="How many distinct raters each item needs; no limit if left out."
     )
+    people_rate: PeopleRate = Field(
+        default_factory=PeopleRate,
+        description="Which share of the items people rate, drawn at random; a bare number is the share of all items.",
+    )
     systems_per_item: int | None = Field(
         default=None,
         ge=1,
@@ -381,6 +376,10 @@ class Analysis(Part):
         default="linear",
         description="How ratings on Likert scales compare systems: as numbers, or by their order alone (cumulative link).",
     )
+    judges: JudgedAnalysis | None = Field(
+        default=None,
+        description="Judges that correct people's estimates; a name or a list of names suffices. People alone if left out.",
+    )
     correction: Literal["holm", "benjamini-hochberg", "none"] = "holm"
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     n_resamples: int = Field(default=2000, ge=100)
@@ -416,6 +415,7 @@ class StudySpec(Part):
     pre_questionnaire: list[Question] = Field(default_factory=list)
     post_questionnaire: list[Question] = Field(default_factory=list)
     quality: list[SerializeAsAny[QualityRule]] = Field(default_factory=list)
+    judges: list[Judge] = Field(default_factory=list, description="Models and programs that judge beside people.")
     recruitment: Recruitment = Field(default_factory=Recruitment)
     privacy: Privacy = Field(default_factory=Privacy)
     analysis: Analysis = Field(default_factory=Analysis)
@@ -534,6 +534,24 @@ class Study:
     def rated_items(self) -> tuple[Item, ...]:
         """Items whose judgments count, gold items included."""
         return tuple(item for item in self.items if not item.metadata.get("practice"))
+
+    @cached_property
+    def chances_for_people(self) -> dict[str, float]:
+        """The items that people rate, each with the probability with which it was drawn; gold items are never drawn."""
+        rate = self.spec.design.people_rate
+        strata = {item.id: self.stratum(item) for item in self.rated_items if item.id not in self.gold_ids}
+        gold = {item.id: 1.0 for item in self.rated_items if item.id in self.gold_ids}
+        return gold | draw_for_people(strata, rate, self.spec.seed)
+
+    @cached_property
+    def people_items(self) -> tuple[Item, ...]:
+        """The rated items that people are given; judges rate all."""
+        return tuple(item for item in self.rated_items if item.id in self.chances_for_people)
+
+    def stratum(self, item: Item) -> str:
+        """The stratum from which an item is drawn for people; one for all where the study declares none."""
+        by = self.spec.design.people_rate.by
+        return "" if not by else item.block or MAIN_BLOCK.name if by == "block" else str(item.metadata.get(by, ""))
 
     def block_items(self, block: Block) -> tuple[Item, ...]:
         """The rated items of a block, in file order."""

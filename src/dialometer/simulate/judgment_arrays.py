@@ -88,7 +88,7 @@ def _pools(study: Study, block: Block) -> list[tuple[tuple[Item, ...], int]]:
     """Items that raters draw from and how many each gets: the ordinary ones, then those of each gold rule that hands some
     to every rater."""
     design, placed = study.spec.design, placed_gold(study)
-    here = study.block_items(block)
+    here = tuple(item for item in study.block_items(block) if item.id in study.chances_for_people)
     ordinary = tuple(item for item in here if item.id not in placed)
     wanted: Any = block.n_items if design.blocks else design.items_per_rater
     n = {"all": len(ordinary), "unlimited": 2 * design.batch_size}.get(wanted, wanted)

@@ -49,6 +49,8 @@ def draw_to_json(draw: Draw) -> str:
     content = {"ordinal": draw.ordinal, "cell": draw.cell, "blocks": list(draw.blocks), "items": items}
     if draw.pairs:
         content["pairs"] = {item: [*pair.systems, pair.probability] for item, pair in draw.pairs.items()}
+    if draw.chances:
+        content["chances"] = dict(draw.chances)
     return to_json(content)
 
 
@@ -57,7 +59,8 @@ def draw_from_json(text: str) -> Draw:
     raw = json.loads(text)
     items = {block: tuple(ids) for block, ids in raw["items"].items()}
     pairs = {item: DrawnPair((first, second), chance) for item, (first, second, chance) in raw.get("pairs", {}).items()}
-    return Draw(ordinal=raw["ordinal"], cell=raw["cell"], blocks=tuple(raw["blocks"]), items=items, pairs=pairs)
+    blocks, chances = tuple(raw["blocks"]), raw.get("chances", {})
+    return Draw(ordinal=raw["ordinal"], cell=raw["cell"], blocks=blocks, items=items, pairs=pairs, chances=chances)
 
 
 def slot_rows(session_id: str, draw: Draw, source: str, at_ms: int) -> list[Values]:

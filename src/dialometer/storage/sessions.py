@@ -415,6 +415,7 @@ def take_snapshot(
         quota=controls.quota,
         is_open=controls.state == "running",
         seen_items=seen_items,
+        source=source,
     )
 
 

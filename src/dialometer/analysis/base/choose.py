@@ -123,7 +123,7 @@ def unfinished(data: StudyData) -> str:
     wanted = data.study.spec.design.judgments_per_item
     if wanted is not None and len(data.judgments):
         per_item = data.judgments.group_by("item").agg(pl.col("rater").n_unique())
-        n_short = len(data.study.rated_items) - len(per_item.filter(pl.col("rater") >= wanted))
+        n_short = len(data.study.people_items) - len(per_item.filter(pl.col("rater") >= wanted))
         if n_short > 0:
             return f"The study is not finished: {n_short} item{' has' if n_short == 1 else 's have'} fewer than {wanted} raters."
     return ""

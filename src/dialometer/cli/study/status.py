@@ -108,7 +108,7 @@ def _collect(study: Study, store: Store) -> dict[str, object]:
             for cell, condition in enumerate(study.cells)
         ]
     n_raters = store.counts.raters_by_item(main_sources(by_source))
-    per_item = [n_raters.get(item.id, 0) for item in study.rated_items]
+    per_item = [n_raters.get(item.id, 0) for item in study.people_items]
     quota = controls.quota if controls.quota is not None else study.spec.recruitment.quota
     return {
         "study": study.spec.name,

@@ -50,7 +50,7 @@ def _blocks_have_items(c: Checker) -> None:
 
 def _numbers_can_be_met(c: Checker) -> None:
     design = c.spec.design
-    n_items = len(c.study.rated_items)
+    n_items = len(c.study.people_items)
     if isinstance(design.items_per_rater, int) and design.items_per_rater > n_items > 0:
         c.add(("design", "items_per_rater"), f"there are only {n_items} items", f"use {n_items} or 'all'")
     if design.blocks and design.items_per_rater not in ("all",):

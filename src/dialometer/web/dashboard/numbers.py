@@ -178,7 +178,7 @@ def count_items(study: Study, store: Store, sources: Sequence[Source]) -> list[I
             reserved.get(item.id, 0),
             None if item.id in placed else per_item,
         )
-        for item in study.rated_items
+        for item in study.people_items
     ]
 
 

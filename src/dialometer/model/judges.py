@@ -1,0 +1,109 @@
+"""Judges: models and programs whose judgments stand beside people's, and how the declared analysis uses them.
+
+A judge's judgments are stored as sessions of source ``model`` under the judge's name, however many sessions they fill: one
+judge is one name. People rate a declared share of the items, drawn at random; judges rate all or some of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from dialometer.model.part import Name, Part
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class Agent(Part):
+    """How a live system or a judge is reached: the agent's registered name and its options."""
+
+    type: Name = Field(
+        description="Registered agent: scripted, carbohydrates, http, openai, anthropic, ollama, local, retriever, generator, "
+        "wizard."
+    )
+    options: dict[str, Any] = Field(default_factory=dict, description="Options of that agent, such as url or model.")
+
+
+class Judge(Part):
+    """A judge that rates the items beside people."""
+
+    name: Name = Field(description="The name under which its judgments are stored and reported.")
+    kind: Literal["model", "evaluator", "scores"] = Field(
+        description="A language model (`dialometer judge`), a learned evaluator (`dialometer learn judge`), or scores that are "
+        "imported (`dialometer learn judge --scores`)."
+    )
+    agent: Agent | None = Field(
+        default=None, description="Language models: how the model is reached; the command line may say it instead."
+    )
+    items: Literal["all"] | list[str] = Field(default="all", description="Which items it rates: all, or these ids.")
+    samples: int = Field(default=1, ge=1, description="Language models: how often each item is asked.")
+    orders: Literal["both", "one"] = Field(
+        default="both", description="Choices between two: asked in both orders, or in one that is drawn."
+    )
+    flips: Literal["tie", "keep"] = Field(
+        default="tie",
+        description="A choice that changes with the order: counts as a tie, or both answers are kept as they are.",
+    )
+    trained_on: Literal["other", "this"] = Field(
+        default="other",
+        description="Evaluators: trained on other data, or on the ratings of this study. Then each item must be scored by an "
+        "evaluator that did not see its ratings (cross-fitting).",
+    )
+
+
+class PeopleRate(Part):
+    """Which share of the items people rate, drawn at random before anyone arrives. Gold and practice items are not drawn."""
+
+    share: Share = Field(default=1.0, description="Share of the items, of each stratum that names none of its own.")
+    by: str = Field(default="", description="Strata: `block`, or a key of the items' metadata.")
+    shares: dict[str, Share] = Field(default_factory=dict, description="Stratum to its share.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_share(cls, given: Any) -> Any:
+        """``people_rate: 0.3`` is a share of all items."""
+        return {"share": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
+
+    @model_validator(mode="after")
+    def _strata_have_a_key(self) -> PeopleRate:
+        if self.shares and not self.by:
+            raise ValueError("shares of strata need 'by': block, or a key of the items' metadata")
+        return self
+
+
+PEOPLE_STREAM = 1001
+"""Sets the draw of people's items apart from every other draw that starts from the study's seed."""
+
+
+def draw_for_people(strata: Mapping[str, str], rate: PeopleRate, seed: int) -> dict[str, float]:
+    """The items that people rate, each with the probability with which it was drawn; from the stratum of every item.
+
+    Within a stratum it is a simple random sample of a fixed size, at least one item, so that no stratum has none by bad luck.
+    """
+    chances: dict[str, float] = {}
+    for number, stratum in enumerate(sorted(set(strata.values()))):
+        ids = [item for item, own in strata.items() if own == stratum]
+        n = max(1, round(rate.shares.get(stratum, rate.share) * len(ids)))
+        chosen = np.random.default_rng([seed, PEOPLE_STREAM, number]).permutation(len(ids))[:n]
+        chances |= {ids[place]: n / len(ids) for place in sorted(chosen)}
+    return chances
+
+
+class JudgedAnalysis(Part):
+    """The declared analysis is people corrected by judges: judges' scores of all items, people's ratings of some."""
+
+    use: list[Name] = Field(min_length=1, description="Judges by name; several are combined into one score.")
+    combine: Literal["mean", "majority", "dawid_skene"] = Field(
+        default="mean",
+        description="How several judges become one: the mean of their scores, the majority of their choices, or choices "
+        "weighted by how reliable each judge is (Dawid and Skene, with people as anchors).",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_names(cls, given: Any) -> Any:
+        """``judges: my-judge`` or a list of names."""
+        return {"use": [given] if isinstance(given, str) else given} if isinstance(given, str | list) else given
