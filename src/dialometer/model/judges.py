@@ -1,7 +1,7 @@
-"""Judges: models and programs whose judgments stand beside people's, and how the declared analysis uses them.
+"""Judges: models and programs whose judgments stand beside people's, and how the confirmatory analysis uses them.
 
 A judge's judgments are stored as sessions of source ``model`` under the judge's name, however many sessions they fill: one
-judge is one name. People rate a declared share of the items, drawn at random; judges rate all or some of them.
+judge is one name. Raters get a declared share of the items, drawn at random; judges rate all or some of them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Judge(Part):
 
 
 class PeopleRate(Part):
-    """Which share of the items people rate, drawn at random before anyone arrives. Gold and practice items are not drawn."""
+    """Which share of the items raters get, drawn at random before anyone arrives. Gold and practice items are not drawn."""
 
     share: Share = Field(default=1.0, description="Share of the items, of each stratum that names none of its own.")
     by: str = Field(default="", description="Strata: `block`, or a key of the items' metadata.")
@@ -79,7 +79,7 @@ PEOPLE_STREAM = 1001
 
 
 def draw_for_people(strata: Mapping[str, str], rate: PeopleRate, seed: int) -> dict[str, float]:
-    """The items that people rate, each with the probability with which it was drawn; from the stratum of every item.
+    """The items that raters get, each with the probability with which it was drawn; from the stratum of every item.
 
     Within a stratum it is a simple random sample of a fixed size, at least one item, so that no stratum has none by bad luck.
     """
@@ -93,7 +93,7 @@ def draw_for_people(strata: Mapping[str, str], rate: PeopleRate, seed: int) -> d
 
 
 class JudgedAnalysis(Part):
-    """The declared analysis is people corrected by judges: judges' scores of all items, people's ratings of some."""
+    """The confirmatory analysis is people corrected by judges: judges' scores of all items, people's ratings of some."""
 
     use: list[Name] = Field(min_length=1, description="Judges by name; several are combined into one score.")
     combine: Literal["mean", "majority", "dawid_skene"] = Field(

@@ -217,7 +217,7 @@ class Design(Part):
     )
     people_rate: PeopleRate = Field(
         default_factory=PeopleRate,
-        description="Which share of the items people rate, drawn at random; a bare number is the share of all items.",
+        description="Which share of the items raters get, drawn at random; a bare number is the share of all items.",
     )
     systems_per_item: int | None = Field(
         default=None,
@@ -537,7 +537,7 @@ class Study:
 
     @cached_property
     def chances_for_people(self) -> dict[str, float]:
-        """The items that people rate, each with the probability with which it was drawn; gold items are never drawn."""
+        """The items that raters get, each with the probability with which it was drawn; gold items are never drawn."""
         rate = self.spec.design.people_rate
         strata = {item.id: self.stratum(item) for item in self.rated_items if item.id not in self.gold_ids}
         gold = {item.id: 1.0 for item in self.rated_items if item.id in self.gold_ids}

@@ -1,4 +1,4 @@
-"""Judges, the share of items that people rate, and the analysis that uses both."""
+"""Judges, the share of items that raters get, and the analysis that uses both."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _people_can_be_given_a_share(c: Checker) -> None:
     if rate.by and rate.by != "block" and "" in strata:
         c.add(("design", "people_rate", "by"), f"some items have no '{rate.by}' in their metadata", "give every item one")
     if min(c.study.chances_for_people.values(), default=1) < 1 and c.spec.analysis.judges is None:
-        why = "people rate a part of the items only, and no judge is declared to rate the rest"
-        c.add(("design", "people_rate"), why, "name judges under analysis.judges, or let people rate all items", "warning")
+        why = "raters get a part of the items only, and no judge is declared to rate the rest"
+        c.add(("design", "people_rate"), why, "name judges under analysis.judges, or let raters have all items", "warning")
 
 
 CHECKS = (_judges_can_be_used, _people_can_be_given_a_share)
