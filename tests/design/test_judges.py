@@ -10,7 +10,7 @@ from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint, part_hashes
 from dialometer.design.templates import template_folder
 from dialometer.errors import StudyError
-from dialometer.model.judges import JudgedAnalysis, Judge, PeopleRate, draw_for_people
+from dialometer.model.judges import Judge, JudgedAnalysis, PeopleRate, draw_for_people
 from dialometer.model.session import Snapshot
 from dialometer.model.study import Study
 from dialometer.storage.rows import draw_from_json, draw_to_json
@@ -69,7 +69,8 @@ def test_unknown_judges_and_strata_are_named(tmp_path):
     folder = tmp_path / "study"
     shutil.copytree(template_folder("likert"), folder)
     text = (folder / "study.yaml").read_text()
-    text = text.replace("\ndesign:\n", "\njudges:\n  - {name: strict, kind: scores}\ndesign:\n  people_rate: {by: block, shares: {nowhere: 0.5}}\n")
+    share = "  people_rate: {by: block, shares: {nowhere: 0.5}}\n"
+    text = text.replace("\ndesign:\n", f"\njudges:\n  - {{name: strict, kind: scores}}\ndesign:\n{share}")
     text = text.replace("\nanalysis:\n", "\nanalysis:\n  judges: strikt\n")
     (folder / "study.yaml").write_text(text)
     with pytest.raises(StudyError) as caught:
