@@ -12,7 +12,9 @@ def _judges_can_be_used(c: Checker) -> None:
         for j, item in enumerate(judge.items if isinstance(judge.items, list) else ()):
             c.known(item, c.study.items_by_id, "item", ("judges", i, "items", j))
         if judge.agent is not None and judge.kind != "model":
-            c.add(("judges", i, "agent"), "only language models are reached by an agent", "remove it, or use kind: model")
+            c.add(
+                ("judges", i, "agent"), "only language models are reached by an agent", "remove it, or use kind: model"
+            )
     for i, name in enumerate(used.use if used else ()):
         c.known(name, judges, "judge", ("analysis", "judges", i))
 
@@ -23,10 +25,14 @@ def _people_can_be_given_a_share(c: Checker) -> None:
     for name in rate.shares:
         c.known(name, strata, "stratum", ("design", "people_rate", "shares", name))
     if rate.by and rate.by != "block" and "" in strata:
-        c.add(("design", "people_rate", "by"), f"some items have no '{rate.by}' in their metadata", "give every item one")
+        c.add(
+            ("design", "people_rate", "by"), f"some items have no '{rate.by}' in their metadata", "give every item one"
+        )
     if min(c.study.chances_for_people.values(), default=1) < 1 and c.spec.analysis.judges is None:
         why = "raters get a part of the items only, and no judge is declared to rate the rest"
-        c.add(("design", "people_rate"), why, "name judges under analysis.judges, or let raters have all items", "warning")
+        c.add(
+            ("design", "people_rate"), why, "name judges under analysis.judges, or let raters have all items", "warning"
+        )
 
 
 CHECKS = (_judges_can_be_used, _people_can_be_given_a_share)
