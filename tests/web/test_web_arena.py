@@ -1,6 +1,8 @@
 """Two systems side by side through pages and API: what is stored, what is shown, and what happens when one of them fails."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 from taking_part import says, sends
@@ -40,13 +42,17 @@ def say(browser, text, **more):
     return browser.client.post("/s/arena", json={"text": text, **more}, headers=headers)
 
 
-def retry(browser):
-    return browser.client.post("/s/arena/retry", json={}, headers={"X-CSRF-Token": browser.fields["csrf"]})
+def retry(browser, **more):
+    return browser.client.post("/s/arena/retry", json=more, headers={"X-CSRF-Token": browser.fields["csrf"]})
 
 
 def events(answer):
     assert answer.status_code == 200, answer.text
     return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def replies_in(told):
+    return {event["reply"] for event in told if "reply" in event}
 
 
 def said(there, system):
@@ -136,11 +142,43 @@ def test_each_system_its_own_messages(arena_study, site):
 def test_a_message_sent_twice_is_said_once(arena_study, site):
     there = site(arena_study())
     browser, _ = at_arena(there)
-    assert events(say(browser, "Hello", n_said=0))[-1] == events(say(browser, "Hello", n_said=0))[-1]
+    first, again = (events(say(browser, "Cafe\u0301", n_said=0)) for _ in range(2))
+    assert again[-1] == first[-1]
+    assert replies_in(again) == replies_in(first) == {"From the larch.", "Rowan."}, "a page that lost them shows them now"
     assert len(there.store.conversations.turns()) == 4
     elsewhere = say(browser, "Something else", n_said=0)
     assert elsewhere.status_code == 409
     assert "elsewhere" in elsewhere.json()["error"]
+
+
+def test_a_page_loaded_again_while_a_reply_was_written_gets_it(arena_study, site):
+    there = site(arena_study())
+    browser, _ = at_arena(there)
+    events(say(browser, "Hello"))
+    left = place_of(there, "larch")
+    assert replies_in(events(retry(browser, places=[left]))) == {"From the larch."}
+    assert replies_in(events(retry(browser))) == set(), "nothing is missing"
+
+
+def test_a_message_to_one_system_does_not_ask_the_other_that_still_writes(arena_study, site, agent_server):
+    there = site(arena_study(agent_server.url, arena={"messages": "own"}))
+    browser, _ = at_arena(there)
+    left = place_of(there, "larch")
+    is_asked, may_answer = Event(), Event()
+
+    def slowly(body):
+        is_asked.set()
+        assert may_answer.wait(10)
+        return says("At last.")(body)
+
+    agent_server.answers[:] = [slowly, says("Asked twice.")]
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(lambda: events(say(browser, "To larch", place=left)))
+        assert is_asked.wait(10)
+        assert replies_in(events(say(browser, "To rowan", place=3 - left))) == {"Rowan."}
+        may_answer.set()
+        assert replies_in(first.result()) == {"At last."}
+    assert len(agent_server.asked) == 1
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
@@ -21,16 +22,16 @@ from starlette.routing import Route
 
 from dialometer.errors import AgentError, FlowError, StorageError
 from dialometer.flow.arena import ArenaState
+from dialometer.flow.chat import checked_message
 from dialometer.model.live import Live
 from dialometer.model.session import Session
 from dialometer.storage.conversations import PLACES
-from dialometer.web.rater.chat import N_AGENTS
+from dialometer.web.rater.chat import N_AGENTS, Talks, read_message
 from dialometer.web.rater.live_text import HEADERS, NDJSON, PAUSE_S
 from dialometer.web.rater.service import Service
 from dialometer.web.rater.turn_drawing import reply_html
 from dialometer.web.server.logs import log
-from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
-from dialometer.web.server.security import SESSION_COOKIE, check_csrf, cookie
+from dialometer.web.server.requests import Unreadable
 
 NO_REPLY = "The response did not come."
 Event = dict[str, Any]
@@ -52,6 +53,7 @@ class ArenaRoom:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._thinking = CapacityLimiter(N_AGENTS)
+        self._talks = Talks()
         self._asked: dict[tuple[str, str, int], asyncio.Task[None]] = {}
 
     async def say(
@@ -67,44 +69,59 @@ class ArenaRoom:
 
         ``n_said`` is how many messages (to that side) the client knew of; it makes a message that is sent twice harmless.
         """
-        arenas = self.service.arenas
         item_id = await self.service.in_thread(lambda: self._item(session))
         if session.source == "person":
             self.service.messages.take(session.id)
-        places = PLACES if place is None else (place,)
-        if any((session.id, item_id, p) in self._asked for p in places):
-            raise FlowError("the response to your last message is still being written", remedy="wait for it")
-        state = await self.service.in_thread(lambda: arenas.state(session, item_id))
-        known = min(state.n_said[p - 1] for p in places if p in PLACES) if set(places) <= set(PLACES) else 0
-        is_repeated = (
-            n_said is not None and n_said == known - 1 and await self._was_said(session, item_id, places, text)
-        )
-        if not is_repeated:
-            if n_said is not None and n_said != known:
+        places = _places(place)
+        stamp = at_ms if session.source == "simulated" else None
+        async with self._talks.one_at_a_time((session.id, item_id), waits=True):
+            if any((session.id, item_id, p) in self._asked for p in places):
+                raise FlowError("the response to your last message is still being written", remedy="wait for it")
+            await self.service.in_thread(lambda: self._hear(session, item_id, text, place, n_said, stamp))
+            return await self._replies(session, item_id, places, stamp)
+
+    def _hear(
+        self, session: Session, item_id: str, text: str, place: int | None, n_said: int | None, stamp: int | None
+    ) -> None:
+        """Stores a message, unless it is the last one sent again."""
+        arenas, places = self.service.arenas, _places(place)
+        if n_said is not None and places:
+            known = min(arenas.state(session, item_id).n_said[p - 1] for p in places)
+            if n_said == known - 1 and self._was_said(session, item_id, places, text):
+                return
+            if n_said != known:
                 raise FlowError("this conversation continued elsewhere", remedy="reload the page")
-            is_virtual = at_ms is not None and session.source == "simulated"
-            at = at_ms if at_ms is not None and is_virtual else self.service.flow.clock()
-            await self.service.in_thread(lambda: arenas.hear(session, item_id, text, at, place))
-        return await self._replies(session, item_id, at_ms if session.source == "simulated" else None)
+        at = self.service.flow.clock() if stamp is None else stamp
+        arenas.hear(session, item_id, text, at, place)
 
-    async def retry(self, session: Session) -> AsyncIterator[Event]:
-        """Asks the systems again whose replies did not come; waits for those that are still being written."""
+    async def retry(self, session: Session, places: Sequence[int] = ()) -> AsyncIterator[Event]:
+        """Asks the systems again whose replies did not come; waits for those that are still being written.
+
+        ``places`` are the sides that the client has no reply of; one that came meanwhile is told again.
+        """
         item_id = await self.service.in_thread(lambda: self._item(session))
-        for place in PLACES:
-            task = self._asked.get((session.id, item_id, place))
-            if task is not None:
-                with suppress(Exception):
-                    await asyncio.shield(task)
-        return await self._replies(session, item_id, None)
+        state = await self.service.in_thread(lambda: self.service.arenas.state(session, item_id))
+        async with self._talks.one_at_a_time((session.id, item_id), waits=True):
+            for place in PLACES:
+                task = self._asked.get((session.id, item_id, place))
+                if task is not None:
+                    with suppress(Exception):
+                        await asyncio.shield(task)
+            return await self._replies(session, item_id, places or state.waiting, None)
 
-    async def _replies(self, session: Session, item_id: str, at_ms: int | None) -> AsyncIterator[Event]:
-        """Asks every side that waits, all at once. The tasks go on when nobody listens any more."""
+    async def _replies(
+        self, session: Session, item_id: str, places: Sequence[int], at_ms: int | None
+    ) -> AsyncIterator[Event]:
+        """Asks the sides that wait, all at once; the others tell their last reply. Tasks go on when nobody listens any more."""
         arenas = self.service.arenas
         state = await self.service.in_thread(lambda: arenas.state(session, item_id))
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         tell = lambda event: loop.call_soon_threadsafe(events.put_nowait, event)  # noqa: E731
-        tasks = [self._ask(session, item_id, place, at_ms, tell) for place in state.waiting]
+        tasks = [self._ask(session, item_id, place, at_ms, tell) for place in places if place in state.waiting]
+        for place in places:
+            if place not in state.waiting and state.n_said[place - 1]:
+                events.put_nowait(await self.service.in_thread(partial(self._stored, session, item_id, place)))
 
         async def collected() -> AsyncIterator[Event]:
             pace = self.service.study.spec.live if session.source == "person" else Live()
@@ -159,14 +176,18 @@ class ArenaRoom:
             if place in arenas.state(session, item_id).waiting:
                 raise
         metrics.add("dialometer_replies_total", label="by", value="agent")
-        reply = arenas.conversations(session, item_id)[place - 1][-1].text
-        html = reply_html(self.service.flow, session, self.service.settings.root_path, reply)
-        tell({"place": place, "reply": reply, **({"html": html} if html else {})})
+        tell(self._stored(session, item_id, place))
 
-    async def _was_said(self, session: Session, item_id: str, places: Sequence[int], text: str) -> bool:
-        sides = await self.service.in_thread(lambda: self.service.arenas.conversations(session, item_id))
+    def _stored(self, session: Session, item_id: str, place: int) -> Event:
+        """The last reply of a side, as pages show it."""
+        reply = self.service.arenas.conversations(session, item_id)[place - 1][-1].text
+        html = reply_html(self.service.flow, session, self.service.settings.root_path, reply)
+        return {"place": place, "reply": reply, **({"html": html} if html else {})}
+
+    def _was_said(self, session: Session, item_id: str, places: Sequence[int], text: str) -> bool:
+        sides = self.service.arenas.conversations(session, item_id)
         last = [next((t.text for t in reversed(sides[p - 1]) if t.role == "user"), "") for p in places]
-        return all(said == text.strip() for said in last)
+        return set(last) == {checked_message(text)}
 
     def _item(self, session: Session) -> str:
         """The arena at the session's step; raises where there is none."""
@@ -174,6 +195,11 @@ class ArenaRoom:
         if screen.kind != "chat" or screen.item is None or screen.item.kind != "arena":
             raise FlowError("there is no conversation at this point", remedy="reload the page")
         return screen.item.id
+
+
+def _places(place: int | None) -> tuple[int, ...]:
+    """The sides that a message goes to."""
+    return tuple(p for p in PLACES if place in (None, p))
 
 
 @dataclass
@@ -190,7 +216,7 @@ async def paced(events: asyncio.Queue[Event | None], n_sides: int, pace: Live) -
     same for both, so that speed does not give a system away. A failure is shown at once."""
     began, n_running = time.monotonic(), n_sides
     sides: dict[int, _Writing] = {}
-    while n_running or any(side.end is not None for side in sides.values()):
+    while n_running or not events.empty() or any(side.end is not None for side in sides.values()):
         is_waiting = any(side.end is not None or side.n_shown < len(side.text) for side in sides.values())
         try:
             event = await asyncio.wait_for(events.get(), PAUSE_S if is_waiting else None)
@@ -249,7 +275,7 @@ class ArenaPages:
 
     async def say(self, request: Request) -> Response:
         """One message of the rater."""
-        session, content, is_script = await self._read(request)
+        session, content, is_script = await read_message(self.service, request)
         text, n_said, place = content.get("text"), content.get("n_said"), content.get("place")
         is_whole = all(number is None or type(number) is int for number in (n_said, place))
         if not isinstance(text, str) or not is_whole:
@@ -262,31 +288,17 @@ class ArenaPages:
 
     async def retry(self, request: Request) -> Response:
         """Replies that did not come, asked for again."""
-        session, _, is_script = await self._read(request)
+        session, content, is_script = await read_message(self.service, request)
         if is_script:
-            return _lines(await self.room.retry(session))
+            places = content.get("places")
+            wanted = [place for place in PLACES if place in places] if isinstance(places, list) else []
+            return _lines(await self.room.retry(session, wanted))
         with suppress(FlowError):
             await whole(await self.room.retry(session))
         return self._back()
 
     def _back(self) -> Response:
         return RedirectResponse(f"{self.service.settings.root_path}/s", 303)
-
-    async def _read(self, request: Request) -> tuple[Session, Mapping[str, Any], bool]:
-        token = cookie(request, SESSION_COOKIE)
-        session = await self.service.find(token)
-        is_script = "json" in request.headers.get("content-type", "")
-        content: Mapping[str, Any]
-        if is_script:
-            content = await read_json(request)
-            mark = request.headers.get("x-csrf-token", "") or str(content.get("csrf", ""))
-        else:
-            form = await read_form(request)
-            place = last_value(form, "place")
-            content = {"text": last_value(form, "text"), "place": int(place) if place in ("1", "2") else None}
-            mark = last_value(form, "csrf")
-        check_csrf(request, token, mark)
-        return session, content, is_script
 
 
 def _lines(events: AsyncIterator[Event]) -> Response:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
@@ -14,6 +15,7 @@ from starlette.routing import Route
 
 from dialometer.agents.wizard import Wizard
 from dialometer.errors import AgentError, FlowError, StorageError
+from dialometer.flow.chat import checked_message
 from dialometer.model.item import ChatItem
 from dialometer.model.session import Session
 from dialometer.storage.conversations import ChatTurn
@@ -62,6 +64,34 @@ class ChatOutcome:
         return {"error": self.error, "may_retry": self.may_retry, "is_pending": self.is_pending, **state}
 
 
+@dataclass
+class _Talk:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    n_inside: int = 0
+
+
+class Talks:
+    """Conversations that something is being done in; two tabs cannot both write."""
+
+    def __init__(self) -> None:
+        self._talking: dict[tuple[str, str], _Talk] = {}
+
+    @asynccontextmanager
+    async def one_at_a_time(self, key: tuple[str, str], *, waits: bool = False) -> AsyncIterator[None]:
+        """Only one caller at a time per session and item; another waits for it or is refused."""
+        talk = self._talking.setdefault(key, _Talk())
+        if talk.n_inside and not waits:
+            raise FlowError("the response to your last message is still being written", remedy="wait for it")
+        talk.n_inside += 1
+        try:
+            async with talk.lock:
+                yield
+        finally:
+            talk.n_inside -= 1
+            if not talk.n_inside:
+                self._talking.pop(key, None)
+
+
 class ChatRoom:
     """The conversations of a study, one message at a time in each of them."""
 
@@ -69,7 +99,7 @@ class ChatRoom:
         self.service = service
         self.queue = queue
         self._thinking = CapacityLimiter(N_AGENTS)
-        self._talking: dict[tuple[str, str], _Talk] = {}
+        self._talks = Talks()
 
     async def say(
         self,
@@ -88,10 +118,10 @@ class ChatRoom:
         item = await self.service.in_thread(lambda: self._item(session))
         if session.source == "person":
             self.service.messages.take(session.id)
-        async with self._one_at_a_time(session, item):
+        async with self._talks.one_at_a_time((session.id, item.id)):
             turns = await self._turns(session, item)
             known = _own(turns)
-            if n_said is not None and n_said == len(known) - 1 and known[-1].text == text.strip():
+            if n_said is not None and n_said == len(known) - 1 and known[-1].text == checked_message(text):
                 return await self._reply_to(session, item, turns, live=live)
             if n_said is not None and n_said != len(known):
                 raise FlowError("this conversation continued elsewhere", remedy="reload the page")
@@ -103,7 +133,7 @@ class ChatRoom:
     async def retry(self, session: Session, *, live: LiveText | None = None) -> ChatOutcome:
         """Asks again after a failure, or waits on for a person who has not answered yet."""
         item = await self.service.in_thread(lambda: self._item(session))
-        async with self._one_at_a_time(session, item, waits=True):
+        async with self._talks.one_at_a_time((session.id, item.id), waits=True):
             turns = await self._turns(session, item)
             if not turns:
                 raise FlowError("there is nothing to answer", remedy="write a message first")
@@ -212,28 +242,6 @@ class ChatRoom:
             n_said, n_said >= item.min_turns, n_said < item.max_turns, reply, error, may_retry, is_pending
         )
 
-    @asynccontextmanager
-    async def _one_at_a_time(self, session: Session, item: ChatItem, *, waits: bool = False) -> AsyncIterator[None]:
-        """Two tabs cannot both write; a retry may wait for the request before it, whose page may be gone."""
-        key = (session.id, item.id)
-        talk = self._talking.setdefault(key, _Talk())
-        if talk.n_inside and not waits:
-            raise FlowError("the response to your last message is still being written", remedy="wait for it")
-        talk.n_inside += 1
-        try:
-            async with talk.lock:
-                yield
-        finally:
-            talk.n_inside -= 1
-            if not talk.n_inside:
-                self._talking.pop(key, None)
-
-
-@dataclass
-class _Talk:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    n_inside: int = 0
-
 
 class ChatPages:
     """The routes for messages, sent by a page's script or as plain forms."""
@@ -251,7 +259,7 @@ class ChatPages:
 
     async def say(self, request: Request) -> Response:
         """One message of the rater."""
-        session, content, is_script = await self._read(request)
+        session, content, is_script = await read_message(self.service, request)
         live = self._live(request)
         text, n_said = content.get("text"), content.get("n_said")
         if not isinstance(text, str) or not (n_said is None or isinstance(n_said, int)):
@@ -264,7 +272,7 @@ class ChatPages:
 
     async def retry(self, request: Request) -> Response:
         """The same message, asked again."""
-        session, _, is_script = await self._read(request)
+        session, _, is_script = await read_message(self.service, request)
         if not is_script:
             return await self._plainly(self.room.retry(session))
         live = self._live(request)
@@ -289,25 +297,29 @@ class ChatPages:
         )
         return streamed(reply, failed, render)
 
-    async def _read(self, request: Request) -> tuple[Session, dict[str, object], bool]:
-        token = cookie(request, SESSION_COOKIE)
-        session = await self.service.find(token)
-        is_script = "json" in request.headers.get("content-type", "")
-        content: dict[str, object]
-        if is_script:
-            content = await read_json(request)
-            mark = request.headers.get("x-csrf-token", "") or str(content.get("csrf", ""))
-        else:
-            form = await read_form(request)
-            content, mark = {"text": last_value(form, "text")}, last_value(form, "csrf")
-        check_csrf(request, token, mark)
-        return session, content, is_script
-
     async def _plainly(self, doing: Coroutine[object, object, ChatOutcome]) -> Response:
         """Without a script the page shows the result; a message that was refused does not appear."""
         with suppress(FlowError):
             await doing
         return RedirectResponse(f"{self.service.settings.root_path}/s", 303)
+
+
+async def read_message(service: Service, request: Request) -> tuple[Session, Mapping[str, Any], bool]:
+    """Whose message a request brings, what is in it, and whether a page's script sent it; a plain form may name a side."""
+    token = cookie(request, SESSION_COOKIE)
+    session = await service.find(token)
+    is_script = "json" in request.headers.get("content-type", "")
+    content: Mapping[str, Any]
+    if is_script:
+        content = await read_json(request)
+        mark = request.headers.get("x-csrf-token", "") or str(content.get("csrf", ""))
+    else:
+        form = await read_form(request)
+        place = last_value(form, "place")
+        content = {"text": last_value(form, "text"), "place": int(place) if place in ("1", "2") else None}
+        mark = last_value(form, "csrf")
+    check_csrf(request, token, mark)
+    return session, content, is_script
 
 
 def _answer(outcome: ChatOutcome) -> JSONResponse:

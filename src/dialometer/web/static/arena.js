@@ -116,7 +116,8 @@ function take(event) {
   }
 }
 
-// False where the message was refused and nothing of it is stored.
+// False where the message was refused and nothing of it is stored. Once the server answers, the message is stored: a side
+// whose reply does not come then, since the connection breaks, can be asked for again.
 async function ask(address, body) {
   const response = await fetch(address, {
     method: "POST",
@@ -126,14 +127,18 @@ async function ask(address, body) {
   if (!response.ok) return false;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    rest += value ?? "";
-    const lines = rest.split("\n");
-    rest = lines.pop();
-    for (const line of lines) if (line) take(JSON.parse(line));
-    if (done) return true;
-  }
+  try {
+    for (let isDone = false; !isDone;) {
+      const { value, done } = await reader.read();
+      rest += value ?? "";
+      const lines = rest.split("\n");
+      rest = lines.pop();
+      for (const line of lines) if (line) take(JSON.parse(line));
+      isDone = done;
+    }
+  } catch { /* the connection broke */ }
+  for (const place of body.places) if (busy.has(place)) failed(place, arena.dataset.failed, true);
+  return true;
 }
 
 const placesOf = (form) => (form.dataset.say ? [Number(form.dataset.say)] : [...sides.keys()]);
@@ -144,14 +149,13 @@ async function send(form) {
   const text = form.elements.text.value.trim();
   const places = placesOf(form);
   if (!text || places.some((place) => busy.has(place))) return;
-  const before = [...said];
   const own = places.map((place) => bubble(place, "end", arena.dataset.you, text));
   form.elements.text.value = "";
   for (const place of places) setBusy(place, true);
   if (narrow.matches) scenario?.removeAttribute("open");
   showMessage(own[places.indexOf(current)] ?? own[0]);
   const nSaid = Math.min(...places.map((place) => said[place - 1]));
-  const body = form.dataset.say ? { text, n_said: nSaid, place: places[0] } : { text, n_said: nSaid };
+  const body = { text, n_said: nSaid, places, ...(form.dataset.say && { place: places[0] }) };
   let isTaken = false;
   let reason = arena.dataset.refused;
   try {
@@ -159,8 +163,9 @@ async function send(form) {
   } catch {
     reason = arena.dataset.unsent; // the message may be stored: sending it again is harmless
   }
-  if (!isTaken) {
-    said = before;
+  if (isTaken) {
+    for (const place of places) said[place - 1] = Math.max(said[place - 1], nSaid + 1);
+  } else {
     for (const line of own) line.remove();
     form.elements.text.value = text;
     for (const place of places) failed(place, reason, false);
@@ -175,7 +180,7 @@ async function again() {
   if (busy.size) return;
   for (const place of waiting) setBusy(place, true);
   try {
-    if (!(await ask(`${arena.dataset.arena}/retry`, {}))) throw new Error("refused");
+    if (!(await ask(`${arena.dataset.arena}/retry`, { places: waiting }))) throw new Error("refused");
   } catch {
     for (const place of waiting) if (busy.has(place)) failed(place, arena.dataset.failed, true);
   }
