@@ -148,6 +148,7 @@ def test_nobody_there():
         (ok(b"1" * 1_100_000), "too large"),
         ((302, b"", {"Location": "/x"}, 0), "status 302"),
         ((204, b"", {}, 0), "status 204"),
+        ((200, b"no gzip", {"Content-Encoding": "gzip"}, 0), "DecodingError"),
     ],
 )
 def test_answers_that_cannot_be_shown(answer, words, system):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -56,6 +57,13 @@ def test_other_weights_are_found_by_path_or_in_the_cache(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="several GGUF files"):
         find_weights("owner/little")
     assert find_weights("owner/little:q8_0").name == "little-Q8_0.gguf"
+    newer = place.with_name("def") / "little-Q8_0.gguf"
+    newer.parent.mkdir()
+    newer.write_bytes(b"GGUF, a later revision")
+    os.utime(newer, (2e9, 2e9))
+    assert find_weights("owner/little:q8_0") == newer
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert find_weights("~/a.gguf", tmp_path / "study") == tmp_path / "a.gguf"
     with pytest.raises(ValueError, match=r"there are little-Q4_K_M\.gguf, little-Q8_0\.gguf"):
         find_weights("owner/little:q2")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -87,6 +88,16 @@ def test_agreement_on_a_point_is_that_of_pairs_of_raters(data, found):
     limits = next(row for row in rows if row["point"].startswith("Does it say openly"))
     assert limits["agreement"].value == pytest.approx(np.mean(shares))
     assert -1 <= limits["ac1"].value <= 1
+
+
+def test_a_point_that_never_applies_has_no_share(data):
+    answer = pl.Series([json.dumps({**json.loads(a), "limits": "not_applicable"}) for a in data.judgments["answer"]])
+    changed = replace(data, judgments=data.judgments.with_columns(answer=answer))
+    found = ANALYSES.get("checklists").run(changed, OPTIONS)
+    rows = rows_of(table_of(found, "checklists-points-quality"))
+    limits = next(row for row in rows if row["point"].startswith("Does it say openly"))
+    assert (limits["system-0"], limits["not_applicable"]) == (None, 1.0)
+    assert "nan" not in " ".join(text for section in found.sections for text in section.paragraphs)
 
 
 @pytest.mark.slow

@@ -64,6 +64,8 @@ def test_a_budget_stops_it(asked, models):
     prices = {"m": {"input": 1000.0, "output": 10_000.0}}
     assert "the budget is spent" in asked(live={"prices": prices, "budget": 0.05}, fails=True)
     assert len(models.requests) == 2
+    assert "the budget is spent" in asked(live={"prices": prices, "budget": 0.05}, fails=True), "by the run before"
+    assert len(models.requests) == 2
     told = json.loads(asked("--json", live={"prices": prices, "budget": 5}))
     assert told["cost"] == pytest.approx(2 * 0.039)
 

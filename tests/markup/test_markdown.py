@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from dialometer.markup.markdown import MAX_BRACKETS, MAX_MARKDOWN, render_markdown
-from dialometer.markup.mathematics import mathml
+from dialometer.markup.mathematics import MAX_FORMULA, mathml
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -105,6 +105,8 @@ def test_only_images_that_the_study_has():
     html = render_markdown(text, frozenset({"media/färn.png"}), lambda path: f"/m/{len(path)}.png")
     assert '<img class="picture" src="/m/14.png" loading="lazy" alt="A fern">' in html
     assert '<span class="no-image">other</span>' in html
+    said = 'Write src="image:fern.png".'
+    assert said in render_markdown(said, address=lambda path: f"/m/{path}"), "words that look like ours stay as they are"
 
 
 @pytest.mark.parametrize(
@@ -148,6 +150,11 @@ def test_texts_that_try_to_take_long_do_not(part):
     began = time.process_time()
     render_markdown(part * (8_000 // len(part)))
     assert time.process_time() - began < 20
+
+
+def test_the_end_of_a_formula_is_not_looked_for_in_all_of_a_text():
+    assert "<math" in render_markdown(f"\\(a{' ' * (MAX_FORMULA - 1)}\\)")
+    assert "<math" not in render_markdown(f"\\(a{' ' * MAX_FORMULA}\\)")
 
 
 def test_the_same_text_gives_the_same_html():

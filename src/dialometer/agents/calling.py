@@ -117,7 +117,7 @@ class Caller(Agent):
                     content = b"".join(_within(response, tries, MAX_ANSWER_BYTES, url))
             except httpx.TimeoutException:
                 tries.timed_out()
-            except (httpx.TransportError, httpx.InvalidURL) as error:
+            except (httpx.RequestError, httpx.InvalidURL) as error:
                 tries.unreachable(error)
             else:
                 answer = parse_json(content)
@@ -152,7 +152,7 @@ class Caller(Agent):
                     remedy = "raise timeout_s, or let it say less"
                     raise AgentError(message, where=shown_address(url), remedy=remedy) from None
                 tries.timed_out()
-            except (httpx.TransportError, httpx.InvalidURL) as error:
+            except (httpx.RequestError, httpx.InvalidURL) as error:
                 if n_lines:
                     raise broken_off(type(error).__name__, url) from error
                 tries.unreachable(error)

@@ -39,7 +39,7 @@ def find_weights(name: str, folder: Path | None = None) -> Path:
         if not found:
             raise ValueError(f"the weights of {SMOLLM2} are not installed: {INSTALL}")
         return found[0]
-    path = Path(folder or ".", name).expanduser()
+    path = Path(folder or ".", os.path.expanduser(name))
     if path.is_file():
         return _checked(path.resolve())
     if name.count("/") == 1 and not name.endswith(".gguf"):
@@ -59,7 +59,9 @@ def _in_cache(name: str) -> Path:
     repository, _, wanted = name.partition(":")
     home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
     hub = Path(os.environ.get("HF_HUB_CACHE", home / "hub"))
-    found = sorted(hub.glob(f"models--{repository.replace('/', '--')}/snapshots/*/*.gguf"))
+    files = hub.glob(f"models--{repository.replace('/', '--')}/snapshots/*/*.gguf")
+    newest = {file.name: file for file in sorted(files, key=lambda file: file.stat().st_mtime)}
+    found = [newest[file] for file in sorted(newest)]
     fitting = [file for file in found if wanted.lower() in file.name.lower()]
     if not fitting:
         here = f"; there are {', '.join(file.name for file in found)}" if found else ""

@@ -127,16 +127,13 @@ def problems_of_systems(
 
 def _price_problems(systems: Sequence[System], live: Live, source: Positioned) -> list[Problem]:
     """Prices of models that no system uses, and models without a price where a budget needs it."""
-    models = {
-        str(model): i
-        for i, system in enumerate(systems)
-        if system.agent is not None and (model := system.agent.options.get("model"))
-    }
+    asked = (system.agent.options.get("model") for system in systems if system.agent is not None)
+    models = list(dict.fromkeys(str(model) for model in asked if model))
     problems = []
     for name in live.prices:
         if name not in models:
             line, column = source.at(("live", "prices", name))
-            remedy = did_you_mean(name, list(models))
+            remedy = did_you_mean(name, models)
             message = f"no agent has the model '{name}'"
             problems.append(Problem(message, remedy, STUDY_FILE, line, column, f"live.prices.{name}"))
     if live.budget is None:

@@ -21,6 +21,7 @@ from dialometer.agents.access import AgentAccess
 from dialometer.agents.interface import Agent
 from dialometer.errors import AgentError, DialometerError
 from dialometer.flow.agents import build_agent
+from dialometer.flow.spending import cost_of
 from dialometer.model.dialogue import Turn, clean_text, usual_role
 from dialometer.model.live import Live
 from dialometer.model.part import Part
@@ -38,7 +39,7 @@ class RespondingSystems(Part):
 
 @dataclass
 class Responding:
-    """Agents that answer contexts, and the file that keeps their replies."""
+    """Agents that answer contexts, and the file that keeps their replies. ``spent`` is what this run has cost."""
 
     declared: RespondingSystems
     kept: Path
@@ -56,7 +57,7 @@ class Responding:
             if system.agent is None:
                 raise DialometerError(f"the system '{system.name}' has no agent", remedy="add 'agent:' with a type")
             self._agents[system.name] = build_agent(system.agent.type, system.agent.options, self.folder, self.access)
-        self._known = _read(self.kept)
+        self._known, self._spent_before = _read(self.kept)
         self._lock = Lock()
 
     def run(
@@ -92,29 +93,23 @@ class Responding:
         self._check_budget()
         reply = self._agents[system.name].reply(history, seed=self.seed)
         text = clean_text(reply.text)
-        entry = {"key": key, "item": context["id"], "system": system.name, "text": text, "details": dict(reply.details)}
-        cost = self._cost(system, reply.details)
+        model = str(system.agent.options.get("model", "")) if system.agent else ""
+        cost = cost_of(self.declared.live, model, reply.details, history, text)
+        details = {**reply.details, **cost}
+        entry = {"key": key, "item": context["id"], "system": system.name, "text": text, "details": details}
         with self._lock:
             self.n_asked += 1
-            self.spent += cost or 0.0
+            self.spent += cost.get("cost", 0.0)
             self._known[key] = text
-            if cost is not None:
-                entry["details"] |= {"cost": round(cost, 9), "currency": self.declared.live.currency}
             with self.kept.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry, ensure_ascii=False) + "\n")
         return text
 
     def _check_budget(self) -> None:
-        budget = self.declared.live.budget
-        if budget is not None and self.spent >= budget:
-            raise AgentError(f"the budget is spent: {self.spent:.4f} of {budget:g}", remedy="raise live.budget")
-
-    def _cost(self, system: System, details: Mapping[str, Any]) -> float | None:
-        price = self.declared.live.prices.get(str(system.agent.options.get("model", "")) if system.agent else "")
-        usage = details.get("usage") or {}
-        if price is None:
-            return None
-        return price.cost(usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0))
+        """Raises where the budget is spent, by this run and those before it."""
+        budget, spent = self.declared.live.budget, self._spent_before + self.spent
+        if budget is not None and spent >= budget:
+            raise AgentError(f"the budget is spent: {spent:.4f} of {budget:g}", remedy="raise live.budget")
 
     def _key(self, history: Sequence[Turn], system: System) -> str:
         agent = system.agent.model_dump() if system.agent else None
@@ -133,14 +128,16 @@ class Responding:
         }
 
 
-def _read(kept: Path) -> dict[str, str]:
-    """Replies of an earlier run; a line that a crash cut off is skipped."""
+def _read(kept: Path) -> tuple[dict[str, str], float]:
+    """Replies of earlier runs and what they have cost; a line that a crash cut off is skipped."""
     known: dict[str, str] = {}
+    spent = 0.0
     if kept.exists():
         for line in kept.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 entry = json.loads(line)
                 known[str(entry["key"])] = str(entry["text"])
-            except (ValueError, KeyError, TypeError, RecursionError):
+                spent += float(entry["details"].get("cost", 0.0))
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 continue
-    return known
+    return known, spent

@@ -411,14 +411,9 @@ def step_seconds(study: Study, path: Path, step: Step) -> float:
             return talking_s
         return (whole_s - talking_s) * len(step.criteria) / max(1, len(step.task.criteria))
     if step.kind in ("screening", "pre", "post"):
-        questions = getattr(
-            study.spec, {"screening": "screening", "pre": "pre_questionnaire", "post": "post_questionnaire"}[step.kind]
-        )
-        return float(
-            sum(
-                study.spec.scales[q.scale].seconds_per_answer + len(q.text.split()) / WORDS_PER_SECOND
-                for q in questions
-            )
+        return sum(
+            study.spec.scales[q.scale].seconds_per_answer + len(q.text.split()) / WORDS_PER_SECOND
+            for q in _questions(study, step.kind)
         )
     if step.kind in ("consent", "instructions"):
         name = study.spec.texts.consent if step.kind == "consent" else study.spec.texts.instructions

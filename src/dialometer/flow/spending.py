@@ -57,23 +57,31 @@ class Spending:
 
     def of_reply(self, model: str, turns: Sequence[Turn], reply: Reply) -> dict[str, Any]:
         """What a reply has cost, for its record; nothing where the model has no price."""
-        return self._cost(model, reply.details.get("usage") or {}, turns, reply.text)
+        return self._counted(cost_of(self.live, model, reply.details, turns, reply.text))
 
     def of_failure(self, model: str, turns: Sequence[Turn], text: str) -> dict[str, Any]:
         """What a reply that broke off has cost, as far as it came."""
-        return self._cost(model, {}, turns, text) if text else {}
+        return self._counted(cost_of(self.live, model, {}, turns, text)) if text else {}
 
-    def _cost(self, model: str, usage: Mapping[str, Any], turns: Sequence[Turn], text: str) -> dict[str, Any]:
-        price = self.live.prices.get(model)
-        if price is None:
-            return {}
-        n_in, n_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        is_told = isinstance(n_in, int) and isinstance(n_out, int)
-        if not isinstance(n_in, int):
-            n_in = sum(len(turn.text) for turn in turns) // CHARACTERS_PER_TOKEN + 1
-        if not isinstance(n_out, int):
-            n_out = len(text) // CHARACTERS_PER_TOKEN + 1
-        cost = price.cost(n_in, n_out)
+    def _counted(self, cost: dict[str, Any]) -> dict[str, Any]:
         with self._counting:
-            self._own += cost
-        return {"cost": round(cost, 9), "currency": self.live.currency} | ({} if is_told else {"is_estimated": True})
+            self._own += cost.get("cost", 0.0)
+        return cost
+
+
+def cost_of(
+    live: Live, model: str, details: Mapping[str, Any], turns: Sequence[Turn], text: str
+) -> dict[str, Any]:
+    """What a response to these turns has cost, by the tokens in its details; nothing where the model has no price."""
+    price = live.prices.get(model)
+    if price is None:
+        return {}
+    usage = details.get("usage") or {}
+    n_in, n_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    is_told = isinstance(n_in, int) and isinstance(n_out, int)
+    if not isinstance(n_in, int):
+        n_in = sum(len(turn.text) for turn in turns) // CHARACTERS_PER_TOKEN + 1
+    if not isinstance(n_out, int):
+        n_out = len(text) // CHARACTERS_PER_TOKEN + 1
+    cost = {"cost": round(price.cost(n_in, n_out), 9), "currency": live.currency}
+    return cost if is_told else {**cost, "is_estimated": True}

@@ -32,7 +32,7 @@ IMAGE_PREFIX = "image:"
 """How the HTML names an image of the study's folder, until a page says where it is served."""
 
 _SCHEMES = frozenset({"http", "https", "mailto"})
-_IMAGE = re.compile(r'src="image:([^"]*)"')
+_IMAGE = re.compile(r'(?<=<img class="picture" )src="image:([^"]*)"')
 _OTHER_SOURCE = re.compile(r'(?<=<img )([^<>]*?)src="(?!image:)[^"]*"')
 _BLOCKS = frozenset({"paragraph_open", "bullet_list_open", "ordered_list_open", "blockquote_open", "heading_open"})
 
@@ -173,29 +173,9 @@ _HTML = {
 }
 _MATH_ATTRIBUTES = {
     *("display", "mathvariant", "stretchy", "fence", "separator", "lspace", "rspace", "minsize", "maxsize", "form"),
-    *(
-        "movablelimits",
-        "accent",
-        "accentunder",
-        "linethickness",
-        "columnalign",
-        "rowspacing",
-        "columnspacing",
-        "columnlines",
-    ),
-    *(
-        "rowlines",
-        "notation",
-        "width",
-        "height",
-        "depth",
-        "displaystyle",
-        "scriptlevel",
-        "largeop",
-        "symmetric",
-        "open",
-        "close",
-    ),
+    *("movablelimits", "accent", "accentunder", "linethickness", "columnalign", "rowspacing", "columnspacing"),
+    *("columnlines", "rowlines", "notation", "width", "height", "depth", "displaystyle", "scriptlevel", "largeop"),
+    *("symmetric", "open", "close"),
 }
 _CLEANER = nh3.Cleaner(
     tags=_HTML | _MATHML,

@@ -69,7 +69,8 @@ def _inline_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _end(source: str, start: int, limit: int, closing: str) -> int:
-    """Where the formula ends, past escaped signs; -1 where it does not."""
+    """Where the formula ends, past escaped signs; -1 where it does not, or not before it is too long."""
+    limit = min(limit, start + MAX_FORMULA + len(closing))
     while True:
         end = source.find(closing, start, limit)
         if end < 0 or closing[0] == "\\" or source[end - 1] != "\\":

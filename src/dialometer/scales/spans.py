@@ -118,11 +118,7 @@ class Spans(Scale):
         if len(rows) > self.max_marks:
             raise AnswerError(f"Please mark at most {self.max_marks} places.")
         marks = [self._mark(row) for row in rows]
-        seen = [(mark.get("turn"), mark.get("start"), mark["text"], mark["category"]) for mark in marks]
-        for place, mark in enumerate(marks):
-            if seen[place] in seen[:place]:
-                words = _short(mark["text"])
-                raise AnswerError(f"“{words}” is marked twice in the same way. Please remove one of the marks.")
+        _refuse_twice(marks, [(mark.get("turn"), mark.get("start"), mark["text"], mark["category"]) for mark in marks])
         return {"n_words": _whole(given.get("n_words")) or 0, "marks": marks}
 
     def _mark(self, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,10 +152,7 @@ class Spans(Scale):
         shown = [passage for passage in passages if passage.is_markable]
         marks = [_placed(mark, shown) for mark in value["marks"]]
         places = [(mark["turn"], mark["start"], mark["end"], mark["category"]) for mark in marks]
-        for place, mark in enumerate(marks):
-            if places[place] in places[:place]:
-                words = _short(mark["text"])
-                raise AnswerError(f"“{words}” is marked twice in the same way. Please remove one of the marks.")
+        _refuse_twice(marks, places)
         order = sorted(range(len(marks)), key=lambda place: places[place])
         n_words = sum(count_words(passage.text) for passage in shown)
         return {"n_words": n_words, "marks": [marks[place] for place in order]}
@@ -355,6 +348,13 @@ def _rows(given: Mapping[str, Any]) -> list[dict[str, Any]]:
         if dot and number.isascii() and number.isdigit() and len(number) < 5 and part in _KEYS:
             rows.setdefault(int(number), {})[part] = value
     return [rows[number] for number in sorted(rows) if str(rows[number].get("quote", "")).strip()]
+
+
+def _refuse_twice(marks: Sequence[Mapping[str, Any]], places: Sequence[tuple[Any, ...]]) -> None:
+    for number, mark in enumerate(marks):
+        if places[number] in places[:number]:
+            words = _short(mark["text"])
+            raise AnswerError(f"“{words}” is marked twice in the same way. Please remove one of the marks.")
 
 
 def _is_text(row: Mapping[str, Any]) -> bool:

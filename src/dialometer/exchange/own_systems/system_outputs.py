@@ -190,7 +190,7 @@ class OutputReader:
         if not shared:
             by = "id" if n_ids else "context"
             raise DialometerError(
-                f"no {by} is in all files", where=", ".join(map(str, files)), remedy=f"let the same {by}s are in all"
+                f"no {by} is in all files", where=", ".join(map(str, files)), remedy=f"use the same {by}s in all files"
             )
         self.notes.append(f"rows are matched by their {'id' if n_ids else 'context'}")
         if n_partial:

@@ -108,8 +108,8 @@ class Points:
         """Every two systems on every point, by point and systems, corrected as one family."""
         found: dict[tuple[str, str, str], Estimate] = {}
         n_systems = len(self.labels)
-        means = [float(np.nanmean(self.met[self.answers.of_system(code)])) for code in range(n_systems)]
-        best_first = sorted(range(n_systems), key=lambda code: -means[code])
+        means = [_mean(self.met[self.answers.of_system(code)]) for code in range(n_systems)]
+        best_first = sorted(range(n_systems), key=lambda code: -np.nan_to_num(means[code]))
         for k, point in enumerate(self.texts):
             given = ~np.isnan(self.met[:, k])
             system = self.answers.system[given]
@@ -123,7 +123,7 @@ class Points:
             )
             for a, b in combinations(best_first, 2):
                 n = int(sizes[a] + sizes[b])
-                test = unknown("difference of shares", "the point applies to one of the two systems only", n=n)
+                test = unknown("difference of shares", "the point never applies to one of the two systems", n=n)
                 if sizes[a] and sizes[b]:
                     test = fit.contrast(np.eye(n_systems)[a] - np.eye(n_systems)[b], limit=1.0, n=n)
                 found[point, self.labels[a], self.labels[b]] = test
@@ -147,12 +147,13 @@ def points_section(points: Points) -> Section:
     answers = points.answers
     clear = {key: test for key, test in points.differences.items() if is_significant(test)}
     words = []
-    ranked = sorted(points.texts, key=lambda point: np.nanmean(_column(points, point)))
-    if ranked and len(points.texts) > 1:
+    means = {point: _mean(points.met[:, k]) for k, point in enumerate(points.texts)}
+    ranked = sorted((point for point, mean in means.items() if not math.isnan(mean)), key=lambda point: means[point])
+    if ranked and means[ranked[0]] < means[ranked[-1]]:
         hardest, easiest = ranked[0], ranked[-1]
         words.append(
-            f"Met least often: “{points.texts[hardest]}” ({_percent(_column(points, hardest))} of all answers where it "
-            f"applies). Met most often: “{points.texts[easiest]}” ({_percent(_column(points, easiest))})."
+            f"Met least often: “{points.texts[hardest]}” ({means[hardest]:.0%} of all answers where it "
+            f"applies). Met most often: “{points.texts[easiest]}” ({means[easiest]:.0%})."
         )
     if len(points.labels) > 1:
         words += _difference_words(points, clear) or [
@@ -170,9 +171,9 @@ def points_section(points: Points) -> Section:
             text,
             weights[point],
             *(known_cell(points.shares[system, point]) for system in points.labels),
-            float(np.isnan(_column(points, point)).mean()),
+            float(np.isnan(points.met[:, k]).mean()),
         )
-        for point, text in points.texts.items()
+        for k, (point, text) in enumerate(points.texts.items())
     ]
     over = "these items only (declared as fixed)" if points.options.has_fixed_items else "other raters and other items"
     notes = dict.fromkeys(sentence(note) for share in points.shares.values() for note in share.notes)
@@ -189,12 +190,10 @@ def points_section(points: Points) -> Section:
     return Section(name, f"Points of the checklist: {answers.label}", tuple(words), (table, _figure(points)))
 
 
-def _column(points: Points, point: str) -> Floats:
-    return points.met[:, list(points.texts).index(point)]
-
-
-def _percent(values: Floats) -> str:
-    return f"{100 * np.nanmean(values):.0f}%"
+def _mean(met: Floats) -> float:
+    """How often points are met where they apply; nan where they never do."""
+    given = met[~np.isnan(met)]
+    return float(given.mean()) if len(given) else math.nan
 
 
 def _weights(points: Points) -> dict[str, float]:

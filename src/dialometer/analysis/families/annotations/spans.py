@@ -107,8 +107,9 @@ def category_figure(marked: Marked) -> Figure:
     dots = [
         Dot(marked.categories[name], estimate, group=marked.labels[code]) for (name, code), estimate in found.items()
     ]
+    n_digits = _digits(found.values())
     entries = [
-        f"{marked.categories[name]}, {marked.labels[code]}: {_told(estimate, _digits(found.values()))}"
+        f"{marked.categories[name]}, {marked.labels[code]}: {_told(estimate, n_digits)}"
         for (name, code), estimate in found.items()
     ]
     ends = [end for dot in dots for end in (dot.estimate.high, dot.estimate.value) if np.isfinite(end)]
