@@ -39,7 +39,7 @@ def find_weights(name: str, folder: Path | None = None) -> Path:
         if not found:
             raise ValueError(f"the weights of {SMOLLM2} are not installed: {INSTALL}")
         return found[0]
-    path = Path(folder or ".", os.path.expanduser(name))
+    path = Path(folder or ".", Path(name).expanduser() if name.startswith("~/") else name)
     if path.is_file():
         return _checked(path.resolve())
     if name.count("/") == 1 and not name.endswith(".gguf"):
