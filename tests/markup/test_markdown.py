@@ -106,7 +106,9 @@ def test_only_images_that_the_study_has():
     assert '<img class="picture" src="/m/14.png" loading="lazy" alt="A fern">' in html
     assert '<span class="no-image">other</span>' in html
     said = 'Write src="image:fern.png".'
-    assert said in render_markdown(said, address=lambda path: f"/m/{path}"), "words that look like ours stay as they are"
+    assert said in render_markdown(said, address=lambda path: f"/m/{path}"), (
+        "words that look like ours stay as they are"
+    )
 
 
 @pytest.mark.parametrize(

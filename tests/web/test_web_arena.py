@@ -144,7 +144,9 @@ def test_a_message_sent_twice_is_said_once(arena_study, site):
     browser, _ = at_arena(there)
     first, again = (events(say(browser, "Cafe\u0301", n_said=0)) for _ in range(2))
     assert again[-1] == first[-1]
-    assert replies_in(again) == replies_in(first) == {"From the larch.", "Rowan."}, "a page that lost them shows them now"
+    assert replies_in(again) == replies_in(first) == {"From the larch.", "Rowan."}, (
+        "a page that lost them shows them now"
+    )
     assert len(there.store.conversations.turns()) == 4
     elsewhere = say(browser, "Something else", n_said=0)
     assert elsewhere.status_code == 409

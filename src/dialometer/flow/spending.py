@@ -69,9 +69,7 @@ class Spending:
         return cost
 
 
-def cost_of(
-    live: Live, model: str, details: Mapping[str, Any], turns: Sequence[Turn], text: str
-) -> dict[str, Any]:
+def cost_of(live: Live, model: str, details: Mapping[str, Any], turns: Sequence[Turn], text: str) -> dict[str, Any]:
     """What a response to these turns has cost, by the tokens in its details; nothing where the model has no price."""
     price = live.prices.get(model)
     if price is None:
