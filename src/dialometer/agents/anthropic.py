@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field
 
@@ -15,6 +16,8 @@ from dialometer.model.dialogue import Turn
 
 BEGINS = "(The conversation begins.)"
 """Said for the user where the agent speaks first, since these endpoints want the user's turn first."""
+ANSWERS = "answers"
+"""The tool by which a model is held to a schema."""
 
 
 @AGENTS.register("anthropic")
@@ -49,14 +52,22 @@ class Anthropic(ChatModel):
             body["metadata"] = {"user_id": self._conversation_id}
         return body | {"stream": True} if is_streamed else body
 
+    def held_to(self, schema: Mapping[str, Any]) -> Self:
+        """By a tool that the model must use; what it gives the tool is its answer."""
+        tool = {"name": ANSWERS, "description": "Gives the answers.", "input_schema": dict(schema)}
+        must = {"tools": [tool], "tool_choice": {"type": "tool", "name": ANSWERS}}
+        return self.model_copy(update={"extra": {**self.extra, **must}})
+
     def read_whole(self, content: Any) -> ModelEvent:
         if told := error_text(content):
             return ModelEvent(error=told)
         blocks = pick(content, "content")
         if not isinstance(blocks, list):
             raise AgentError("the model's answer has no content", remedy="check base_url and model")
+        answers = [pick(block, "input") for block in blocks if pick(block, "name") == ANSWERS]
+        texts = [str(pick(block, "text") or "") for block in blocks if pick(block, "type") == "text"]
         return ModelEvent(
-            text="".join(str(pick(block, "text") or "") for block in blocks if pick(block, "type") == "text"),
+            text=json.dumps(answers[0], ensure_ascii=False) if answers else "".join(texts),
             role=str(pick(content, "role") or ""),
             model=str(pick(content, "model") or ""),
             finish_reason=str(pick(content, "stop_reason") or ""),

@@ -29,6 +29,10 @@ NOT_PARAMETERS = ("messages", "system", "stream", "stream_options", "user", "met
 ASKS_FOR_A_TOOL = ("tool_calls", "tool_use", "function_call")
 
 
+class Refusal(AgentError):
+    """The model, or its provider for it, declined to answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelEvent:
     """What one event of a stream, or a whole answer, tells. ``is_end`` says that the provider calls it complete."""
@@ -39,6 +43,7 @@ class ModelEvent:
     finish_reason: str = ""
     usage: Mapping[str, int] = field(default_factory=dict)
     error: str = ""
+    refusal: str = ""
     is_end: bool = False
 
 
@@ -89,10 +94,10 @@ class ChatModel(Caller):
 
     def held_to(self, schema: Mapping[str, Any]) -> Self:
         """The same model, which writes only JSON that fits a schema; raises where the provider knows no such thing."""
-        raise AgentError("this provider cannot hold a model to a schema", remedy="leave --json-schema out")
+        raise AgentError("this provider cannot hold a model to a schema", remedy="use --no-json-schema")
 
     def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
-        body = self._body(history, seed, is_streamed=False)
+        body = self.body(history, seed, is_streamed=False)
         content, times = self.ask(self.endpoint, body)
         heard = _Heard(self.speaker_labels)
         heard.take(self.read_whole(content))
@@ -103,7 +108,7 @@ class ChatModel(Caller):
         if not self.streaming:
             yield from super().stream(history, seed=seed)
             return
-        body = self._body(history, seed, is_streamed=True)
+        body = self.body(history, seed, is_streamed=True)
         times: dict[str, Any] = {}
         heard = _Heard(self.speaker_labels)
         first_token_s = None
@@ -119,7 +124,8 @@ class ChatModel(Caller):
         times["first_token_s"] = first_token_s
         yield Delta(reply=self._finished(heard, body, times))
 
-    def _body(self, history: Sequence[Turn], seed: int, *, is_streamed: bool) -> dict[str, Any]:
+    def body(self, history: Sequence[Turn], seed: int, *, is_streamed: bool) -> dict[str, Any]:
+        """The whole body of a request, with what the study adds to it or takes out."""
         body = {**self.request(history, seed, is_streamed=is_streamed), **self.extra}
         return {name: value for name, value in body.items() if value is not None}
 
@@ -181,8 +187,10 @@ class _Heard:
             raise AgentError(f"the model's provider reports: {piece.error}", remedy="see its documentation")
         if piece.role not in ("", "assistant", "model"):
             raise AgentError(f"the model answered as '{piece.role}', not as itself", remedy="fix the server")
+        if piece.refusal:
+            raise Refusal(f"the model declines to answer: {piece.refusal}", remedy="change the prompt or the model")
         if piece.finish_reason in HELD_BACK:
-            raise AgentError("the model's provider held the response back", remedy="change the prompt or the model")
+            raise Refusal("the model's provider held the response back", remedy="change the prompt or the model")
         self.model = piece.model or self.model
         self.finish_reason = piece.finish_reason or self.finish_reason
         self.usage.update(piece.usage)

@@ -75,6 +75,7 @@ class OpenAI(ChatModel):
             model=str(pick(content, "model") or ""),
             finish_reason=str(pick(content, "choices.0.finish_reason") or ""),
             usage=whole_numbers(pick(content, "usage")),
+            refusal=" ".join(str(pick(content, f"choices.0.{part}.refusal") or "").split())[:300],
             is_end=is_end,
         )
 

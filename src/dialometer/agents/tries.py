@@ -18,15 +18,26 @@ WORTH_ANOTHER_TRY = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that pass by themselves; 529 is how some providers say that they are overloaded."""
 FIRST_PAUSE_S = 0.5
 _REMEDY = "see whether it runs and is reachable"
+_OPTIONS = "check its options (a field that it does not know can be taken out), and whether the conversation is too long for it"
 _REMEDIES = {
-    400: "check its options, and whether the conversation is too long for it",
+    400: _OPTIONS,
     401: "check its key",
+    402: "check its credit",
     403: "check its key and what the key may do",
     404: "check its address and the name of the model",
+    422: _OPTIONS,
     429: "let fewer raters in at once, or raise n_retries and timeout_s",
 }
 MAX_REASON_LENGTH = 300
 MAX_REFUSAL_BYTES = 20_000
+
+
+class RequestRefused(AgentError):
+    """The system answered with a status that says no; asking the same again does not help."""
+
+    def __init__(self, message: str, *, status: int, where: str = "", remedy: str = "") -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.status = status
 
 
 class Tries:
@@ -88,8 +99,11 @@ class Tries:
 
     def error(self, where: str) -> AgentError:
         """Why there is no answer."""
-        message = self._failure or f"did not answer within {self.timeout_s:g} s"
-        return AgentError(f"the agent {message}", where=where, remedy=_REMEDIES.get(self._status, _REMEDY))
+        message = f"the agent {self._failure or f'did not answer within {self.timeout_s:g} s'}"
+        remedy = _REMEDIES.get(self._status, _REMEDY)
+        if self._status and self._status not in WORTH_ANOTHER_TRY:
+            return RequestRefused(message, status=self._status, where=where, remedy=remedy)
+        return AgentError(message, where=where, remedy=remedy)
 
 
 def retry_after_s(text: str, now: datetime | None = None) -> float | None:
@@ -116,11 +130,16 @@ def _start_of(response: httpx.Response) -> bytes:
 
 
 def _reason(content: bytes) -> str:
-    """What a provider says about its refusal, in one line: ``{"error": {"message": …}}`` and its relatives."""
+    """What a provider says about its refusal, in one line: ``{"error": {"message": …}}`` and its relatives, or plain words.
+
+    A list of complaints (FastAPI's ``detail``) is shown as it is; a page of HTML is not.
+    """
     try:
         told: Any = json.loads(content)
     except (ValueError, RecursionError):
-        return ""
+        told = content.decode("utf-8", "replace")
+        told = "" if "<" in told[:200] else told
     for key in ("error", "message", "detail"):
-        told = told.get(key, told) if isinstance(told, dict) else told
-    return " ".join(told.split())[:MAX_REASON_LENGTH] if isinstance(told, str) else ""
+        told = (told.get(key) or told) if isinstance(told, dict) else told
+    words = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False) if told else ""
+    return " ".join(words.split())[:MAX_REASON_LENGTH]

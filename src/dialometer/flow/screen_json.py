@@ -22,6 +22,12 @@ def screen_json(flow: Flow, session: Session, screen: Screen, chat: Sequence[Tur
     """The screen in the form of :class:`~dialometer.web.api.models.ScreenShown` (what the API documents)."""
     path = flow.path(session)
     is_over = screen.kind == "done"
+    shown = screen_content(screen, chat)
+    return shown | {"estimated_s": 0.0 if is_over else step_seconds(flow.study, path, path.steps[screen.step])}
+
+
+def screen_content(screen: Screen, chat: Sequence[Turn] | None = None) -> dict[str, Any]:
+    """What a screen shows and asks, whoever sees it."""
     return {
         "screen": screen.key,
         "kind": screen.kind,
@@ -33,7 +39,6 @@ def screen_json(flow: Flow, session: Session, screen: Screen, chat: Sequence[Tur
         "item": _item(screen.item) if screen.item else None,
         "chat": [_turn(turn) for turn in chat] if chat is not None else None,
         "deadline_s": screen.deadline_s,
-        "estimated_s": 0.0 if is_over else step_seconds(flow.study, path, path.steps[screen.step]),
         "is_practice": screen.is_practice,
         "may_go_back": screen.may_go_back,
         "attempt": screen.attempt,

@@ -53,8 +53,12 @@ class Paths:
         return self._build(_Key(draw))
 
     def _build_path(self, key: _Key) -> Path:
-        plan = build_plan(self.study, key.draw)
-        return Path(plan, tuple(_steps(self.study, plan)))
+        return path_of(self.study, build_plan(self.study, key.draw))
+
+
+def path_of(study: Study, plan: Plan) -> Path:
+    """The path through a plan."""
+    return Path(plan, tuple(_steps(study, plan)))
 
 
 class _Key:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dialometer.errors import AnswerError
 from dialometer.judges.access import Shown
-from dialometer.model.scale import Scale
-from dialometer.scales import SCALES
+from dialometer.judges.answers import scale_of
 
 ROLE = (
     "You are a rater in a study of conversational agents. Judge only what is shown, as the instructions say. "
     "You see one screen at a time and cannot go back."
 )
-MAX_LISTED = 101
-"""Values of a scale that a schema lists at most."""
 FORM = (
     "Answer with one JSON object and nothing else: no other text, no code fence. "
-    "It has exactly these keys, each with a value as described:"
+    "It has exactly these keys in this order, each with a value as described:"
 )
 
 
@@ -121,106 +116,4 @@ def _asked(field: Mapping[str, Any]) -> str:
         about = f" (about number {field['target']})"
     may = "" if field["is_required"] else " It may be null."
     help_ = f" {field['help']}" if field["help"] else ""
-    return f"{field['question']}{about}{help_} → {_scale(field).answer_format(field['alternatives'])}.{may}"
-
-
-def _scale(field: Mapping[str, Any]) -> Scale:
-    return SCALES.get(field["scale"]["type"]).model_validate(field["scale"])
-
-
-# Holding a model to the form of the answer
-
-
-def answer_schema(fields: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A JSON Schema of the answers to a screen, for endpoints that let a model write nothing else.
-
-    Where a scale takes few values they are listed; they are found by asking the scale, as answers are checked.
-    """
-    properties = {field["name"]: _value_schema(field) for field in fields}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _value_schema(field: Mapping[str, Any]) -> dict[str, Any]:
-    scale = field["scale"]
-    low, high = scale.get("minimum", 1), scale.get("maximum", scale.get("points", 0))
-    numbers = range(int(low), int(high) + 1) if isinstance(high, int | float) and 0 < high - low <= MAX_LISTED else ()
-    candidates = [*field["alternatives"], *(scale.get("options") or ()), "tie", "both_bad", *numbers]
-    listed = [value for value in candidates if not _complaint(value, field)]
-    if not listed:
-        return {}
-    return {"enum": listed if field["is_required"] else [*listed, None]}
-
-
-# Reading a model's answer
-
-_FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.DOTALL)
-WHOLE = "the answer"
-
-
-class Unusable(Exception):
-    """An answer that cannot be used, with a complaint for each key that is wrong."""
-
-    def __init__(self, complaints: Mapping[str, str]) -> None:
-        self.complaints = dict(complaints)
-        super().__init__("; ".join(f"{name}: {why}" for name, why in complaints.items()))
-
-
-def read_answers(text: str, fields: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The answers by field; raises :class:`Unusable`. A value in words, a missing key or a stray one is not guessed at."""
-    given = _object(text)
-    names = [field["name"] for field in fields]
-    wrong = {name: "this key is not asked for" for name in given if name not in names}
-    answers: dict[str, Any] = {}
-    for field in fields:
-        name = field["name"]
-        value = given.get(name)
-        if value is None:
-            if field["is_required"]:
-                wrong[name] = "this key is missing" if name not in given else "a value is needed"
-            continue
-        complaint = _complaint(value, field)
-        if complaint:
-            wrong[name] = complaint
-        else:
-            answers[name] = value
-    if wrong:
-        raise Unusable(wrong)
-    return answers
-
-
-def _object(text: str) -> dict[str, Any]:
-    """The one JSON object that a text is; nothing but a code fence may surround it."""
-    plain = text.strip()
-    fenced = _FENCE.match(plain)
-    try:
-        content = json.loads(fenced[1] if fenced else plain, object_pairs_hook=_no_repeats)
-    except (ValueError, RecursionError) as error:
-        raise Unusable({WHOLE: f"it is not one JSON object ({error})"}) from error
-    if not isinstance(content, dict):
-        raise Unusable({WHOLE: "it is not a JSON object"})
-    return content
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise ValueError("a key is given twice")
-    return content
-
-
-def _complaint(value: Any, field: Mapping[str, Any]) -> str:
-    """Why a value does not fit, empty where it does. Numbers must be numbers: what a person's form sends as text is not."""
-    scale = _scale(field)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if scale.input_field().is_number and not is_number:
-        return "it must be a number"
-    try:
-        scale.parse(value, tuple(field["alternatives"]))
-    except AnswerError as error:
-        return error.message
-    return ""
+    return f"{field['question']}{about}{help_} → {scale_of(field).answer_format(field['alternatives'])}.{may}"

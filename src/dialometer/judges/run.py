@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from dialometer.errors import AgentError, AnswersRejected
+from dialometer.errors import AnswersRejected
 from dialometer.flow.engine import now_ms
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD
 from dialometer.judges.access import JudgeAccess, Shown
+from dialometer.judges.asking import Asking, GaveUp
 from dialometer.judges.model_client import ModelClient, Usage
-from dialometer.judges.prompt import (
-    Unusable,
-    again,
-    answer_schema,
-    message_prompt,
-    read_answers,
-    screen_prompt,
-    system_prompt,
-)
+from dialometer.judges.prompt import message_prompt, system_prompt
 from dialometer.model.dialogue import Turn
 from dialometer.model.study import Study
 
-N_ASKS = 3
-"""How often a screen is asked before the model is given up on: the first time and two more."""
 MAX_SCREENS = 10_000
 GIVEN_UP = "given up"
-
-
-class GaveUp(AgentError):
-    """A model gave no usable answer to a screen, however often it was asked."""
 
 
 @dataclass
@@ -54,15 +41,19 @@ class ModelRater:
 
     study: Study
     access: JudgeAccess
-    client: ModelClient
-    persona: str = ""
-    n_asks: int = N_ASKS
+    asking: Asking
     n_parallel: int = 1
-    is_held_to_schema: bool = False
+    name: str = ""
+    """The judge's name; the model's if left out."""
+
+    @property
+    def client(self) -> ModelClient:
+        """The model."""
+        return self.asking.client
 
     def rater_name(self, number: int) -> str:
-        """The name under which a rater is known: the model's, and a number from 1."""
-        return f"{self.client.model.model}#{number}"
+        """The name under which a rater is known: the judge's, and a number from 1."""
+        return f"{self.name or self.client.model.model}#{number}"
 
     def run(self, n_raters: int, report: Callable[[JudgeProgress], None] | None = None) -> JudgeProgress:
         """Lets so many raters take part. A rater whose model gives no usable answer is left where it stands.
@@ -87,7 +78,7 @@ class ModelRater:
         def take_part(number: int, session: str) -> None:
             try:
                 state = self._walk(session, number, tell)
-            except GaveUp as error:
+            except (GaveUp, AnswersRejected) as error:
                 with telling:
                     progress.given_up.append(f"{self.rater_name(number)}: {error.message}")
                 state = GIVEN_UP
@@ -138,7 +129,8 @@ class ModelRater:
         fields = [field for field in shown["fields"] if field["name"] not in fixed]
         if not fields:
             return fixed
-        return fixed | self._ask({**shown, "fields": fields}, number, instructions)
+        about = {"rater": self.rater_name(number)}
+        return fixed | self.asking.ask({**shown, "fields": fields}, instructions, seed=number, about=about).values
 
     def _fixed(self, shown: Shown) -> dict[str, Any]:
         """Screening is about people: a program is let in by whoever runs it."""
@@ -147,28 +139,10 @@ class ModelRater:
         accepted = {question.name: question.accept for question in self.study.spec.screening if question.accept}
         return {name: accepted[name][0] for name in (field["name"] for field in shown["fields"]) if name in accepted}
 
-    def _ask(self, shown: Shown, number: int, instructions: str) -> dict[str, Any]:
-        """Asks until the answer can be used; each time the model reads what was wrong with the last one."""
-        system = system_prompt(instructions, self.persona)
-        talk = [Turn("User", screen_prompt(shown), "user")]
-        complaints: Mapping[str, str] = {}
-        schema = answer_schema(shown["fields"]) if self.is_held_to_schema else None
-        for attempt in range(1, self.n_asks + 1):
-            about = {"rater": self.rater_name(number), "screen": shown["screen"], "attempt": attempt}
-            reply = self.client.ask(system, talk, seed=number, about=about, schema=schema)
-            try:
-                return read_answers(reply.text, shown["fields"])
-            except (Unusable, AnswersRejected) as error:
-                self.client.count_unusable()
-                complaints = error.complaints if isinstance(error, Unusable) else error.fields
-                talk += [Turn("Agent", reply.text, "agent"), Turn("User", again(complaints), "user")]
-        reasons = "; ".join(f"{name}: {why}" for name, why in complaints.items())
-        raise GaveUp(f"no usable answer to {shown['screen']} in {self.n_asks} tries ({reasons})")
-
     def _talk(self, session: str, number: int, shown: Shown, instructions: str) -> None:
         """The conversation before a rating: as many messages as the study asks for at least."""
         item = shown["item"]
-        system = system_prompt(instructions, self.persona)
+        system = system_prompt(instructions, self.asking.persona)
         if any(turns[-1]["role"] == "user" for turns in _spoken(shown)):
             self.access.wait_for_reply(session, item["id"])
             shown = self.access.screen(session)
@@ -176,6 +150,8 @@ class ModelRater:
             about = {"rater": self.rater_name(number), "screen": shown["screen"], "attempt": 1}
             prompt = Turn("User", message_prompt(shown), "user")
             reply = self.client.ask(system, [prompt], seed=number, about=about)
+            if not reply.text:
+                raise GaveUp(f"no message for {shown['screen']}: {reply.refusal or 'it was cut off'}")
             self.access.say(session, item["id"], reply.text[:2000])
             shown = self.access.screen(session)
 
