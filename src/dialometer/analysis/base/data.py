@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.battles import BATTLE_COLUMNS, battles_table
+from dialometer.analysis.base.judge_verdicts import named_judges, one_verdict_each
 from dialometer.errors import DialometerError
 from dialometer.exchange.export_folder import read_manifest
 from dialometer.exchange.formula_cells import is_escaped, restored_frame
@@ -79,7 +80,10 @@ class StudyData:
     chats: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CHAT_COLUMNS))
     """One row per live conversation: how long it was."""
     by_models: pl.DataFrame = field(default_factory=lambda: long_table(()))
-    """Judgments of models (a learned evaluator, an LLM judge) beside people's; they count in nothing but their agreement."""
+    """Judgments of models (a learned evaluator, an LLM judge) beside people's: one for each judge and thing, under the judge's
+    name. They count in nothing but their agreement."""
+    calls: pl.DataFrame = field(default_factory=lambda: long_table(()))
+    """Every single answer of models under the judge's name: each order and each sample."""
     battles: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=BATTLE_COLUMNS))
     """One row per system that a rater talked to in an arena: how it was written, and what the vote weighs."""
     shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -175,8 +179,27 @@ def select_data(
     table = _renamed(table, sessions)
     sources = sources or main_sources(set(sessions["source"].unique()))
     judgments, n_left_out, set_aside = _select(table, sources)
-    by_models = _select(table, ("model",))[0] if "model" not in sources else table.clear()
-    return StudyData(study, judgments, sessions, answers, findings, sources, n_left_out, set_aside, chats, by_models)
+    calls, by_models = table.clear(), table.clear()
+    if (sessions["source"] == "model").any():
+        names = judge_names(answers, sessions)
+        calls = named_judges(_select(table, ("model",))[0], names)
+        by_models = one_verdict_each(calls, kept=[judge.name for judge in study.spec.judges if judge.flips == "keep"])
+        if "model" in sources:
+            judgments = pl.concat([judgments.filter(pl.col("source") != "model"), by_models])
+            sessions = named_judges(sessions, names)
+            by_models = table.clear()
+    return StudyData(
+        study, judgments, sessions, answers, findings, sources, n_left_out, set_aside, chats, by_models, calls
+    )
+
+
+def judge_names(answers: pl.DataFrame, sessions: pl.DataFrame) -> dict[str, str]:
+    """Names of judges by the pseudonyms of their sessions."""
+    part, question = MODEL_NAME
+    named = answers.filter((pl.col("part") == part) & (pl.col("question") == question))
+    names = dict(zip(named["rater"].to_list(), named["text"].to_list(), strict=True))
+    raters = sessions.filter(pl.col("source") == "model")["rater"].unique().sort().to_list()
+    return {rater: names.get(rater, rater) for rater in raters}
 
 
 N_AT_ONCE = 200_000
