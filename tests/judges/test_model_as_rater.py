@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from model_on_loopback import Model, obedient
 
+from commands import result_of
 from dialometer.analysis.base.data import load_data
 from dialometer.design.load import load_study
 from dialometer.exchange.export import export_study
@@ -81,7 +82,7 @@ def test_a_model_is_marked_in_every_table_and_stays_out_of_the_report_on_people(
     folder = make_study("acute")
     dialometer("simulate", folder, "--raters", 3, "--json")
     with Model() as model:
-        judge(folder, model)
+        judge(folder, model, "--raters", 1)
     study = load_study(folder)
     with Store.open(folder / "study.db") as store:
         export_study(study, store, tmp_path / "out")
@@ -110,11 +111,11 @@ def test_an_unusable_answer_is_asked_again_with_what_was_wrong(make_study, judge
         return good
 
     with Model(say) as model:
-        told = judge(folder, model)
+        told = judge(folder, model, "--raters", 1)
     assert told["spent"]["n_unusable"] == 3
     assert told["states"].get("given up") is None
     complaints = [r["messages"][-1]["content"] for r in model.requests if len(r["messages"]) > 2]
-    assert any("it is not one JSON object" in one for one in complaints)
+    assert any("it holds no JSON object" in one for one in complaints)
     assert any("Please choose one of the two" in one and "this key is missing" in one for one in complaints)
     assert any("stray: this key is not asked for" in one for one in complaints)
 
@@ -122,7 +123,10 @@ def test_an_unusable_answer_is_asked_again_with_what_was_wrong(make_study, judge
 def test_a_model_that_never_answers_properly_is_given_up_on_and_stores_nothing_of_that_screen(make_study, judge):
     folder = make_study("acute")
     with Model(lambda request: "no") as model:
-        told = judge(folder, model, "--asks", 2)
+        words = ("judge", folder, "--endpoint", model.endpoint, "--model", "little", "--raters", 1, "--asks", 2, "--json")
+        done = result_of(*words)
+    told = json.loads(done.stdout)
+    assert done.exit_code == 1, "a run that judged nothing has failed"
     assert told["states"] == {"given up": 1}
     assert "in 2 tries" in told["given_up"][0]
     assert told["n_judgments"] == 0
@@ -167,7 +171,7 @@ def test_an_interrupted_run_goes_on_and_asks_nothing_twice(make_study, judge, di
 def test_replies_are_kept_and_every_request_is_logged_with_its_tokens(make_study, judge, tmp_path):
     folder = make_study("acute")
     with Model() as model:
-        told = judge(folder, model, "--price-in", 2, "--price-out", 10)
+        told = judge(folder, model, "--raters", 1, "--price-in", 2, "--price-out", 10)
         n = told["spent"]["n_requests"]
         assert told["cost"] == pytest.approx((100 * n * 2 + 7 * n * 10) / 1e6)
         log = [json.loads(line) for line in (folder / "judge" / "requests.jsonl").read_text().splitlines()]
@@ -179,7 +183,7 @@ def test_replies_are_kept_and_every_request_is_logged_with_its_tokens(make_study
         replies = folder / "judge" / "replies.jsonl"
         replies.write_text(replies.read_text() + '{"key": "cut o')
         n_sent = len(model.requests)
-        again = judge(folder, model)
+        again = judge(folder, model, "--raters", 1)
     assert again["spent"]["n_cached"] == n
     assert len(model.requests) == n_sent
 
@@ -191,11 +195,15 @@ def test_settings_reach_the_endpoint_and_the_key_stays_in_the_environment(make_s
         judge(
             folder,
             model,
+            "--raters",
+            1,
             "--temperature",
             0.5,
             "--max-tokens",
             50,
-            "--json-mode",
+            "--extra",
+            'response_format={"type": "json_object"}',
+            "--no-json-schema",
             "--api-key-env",
             "MY_KEY",
             "--persona",
@@ -219,7 +227,7 @@ def test_busy_endpoints_are_asked_again(make_study, judge, monkeypatch):
         return busy.pop() if busy else obedient(request["messages"][-1]["content"])
 
     with Model(say) as model:
-        told = judge(folder, model)
+        told = judge(folder, model, "--raters", 1)
     assert told["states"].get("given up") is None
     assert busy == []
 
@@ -321,5 +329,3 @@ def test_a_model_may_be_held_to_the_form_of_the_answers(make_study, dialometer):
         told = json.loads(dialometer("judge", folder, *options))
         assert told["states"] == {"completed": 1}
         assert told["spent"]["n_unusable"] == 0
-        refused = dialometer("judge", folder, *options, "--raters", 2, "--provider", "anthropic", fails=True)
-        assert "cannot hold a model to a schema" in refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialometer.judges.prompt import Unusable, read_answers
+from dialometer.judges.answers import REASONS, ModelAnswers, Unusable, answer_schema, read_answers, reasons_first
 
 LIKERT = {"type": "likert", "points": 5, "first": 1, "labels": {}}
 PAIR = {"type": "pairwise", "allow_tie": False, "allow_cannot_tell": False}
@@ -27,18 +27,51 @@ FIELDS = [
         '{"fluent.1": 4, "better": "2"}',
         ' \n{"fluent.1": 4, "better": "2", "why": null}\n',
         '```json\n{"fluent.1": 4, "better": "2"}\n```',
+        '<think>{"fluent.1": 1, "better": "1"}? No, the second.</think>{"fluent.1": 4, "better": "2"}',
+        'it begins without a mark</think>\n{"fluent.1": 4, "better": "2"}',
+        'Sure! Here it is:\n```json\n{"fluent.1": 4, "better": "2"}\n```\nHope this helps.',
+        'In the form {"key": value}: {"fluent.1": 4, "better": "2"}',
+        '{"reasoning": "It is longer.", "fluent.1": 4, "better": "2", "confidence": 0.8}',
+        '{"answer": {"fluent.1": 4, "better": "2"}}',
+        '{"fluent.1": 4, "better": "2"} I repeat: {"fluent.1": 4, "better": "2"}',
+        '{"fluent.1": 4, "better": 2}'.replace("2}", '"2"}'),
     ],
 )
-def test_one_object_with_the_keys_is_an_answer(text):
-    assert read_answers(text, FIELDS) == {"fluent.1": 4, "better": "2"}
+def test_what_models_write_around_their_answer_is_passed_over(text):
+    assert read_answers(text, FIELDS).values == {"fluent.1": 4, "better": "2"}
+
+
+def test_reasons_are_kept_wherever_they_stand():
+    answer = '{"fluent.1": 4, "better": "2"%s}'
+    assert read_answers(answer % ', "reasoning": "It is longer."', FIELDS).reasons == "It is longer."
+    assert read_answers("<think>Hm, the second.</think>" + answer % "", FIELDS).reasons == "Hm, the second."
+    asked = reasons_first(FIELDS)
+    assert [one["name"] for one in asked] == [REASONS, "fluent.1", "better", "why"]
+    text = '{"reasons": "Both are fine.", "fluent.1": 4, "better": "2"}'
+    assert read_answers(text, asked) == ModelAnswers({"fluent.1": 4, "better": "2"}, "Both are fine.")
+
+
+def test_reasons_that_the_study_asks_for_come_before_their_verdict():
+    own = [field("better", PAIR, ("1", "2")), field("better.reason", {"type": "text"}), field("fluent.1", LIKERT)]
+    assert [one["name"] for one in reasons_first(own)] == ["better.reason", "better", "fluent.1"]
+
+
+def test_a_schema_lists_what_the_scales_take():
+    schema = answer_schema(FIELDS)["properties"]
+    assert schema["fluent.1"] == {"type": ["integer"], "enum": [1, 2, 3, 4, 5]}
+    assert schema["better"] == {"type": ["string"], "enum": ["1", "2"]}
+    assert schema["why"] == {"type": ["string", "null"]}
+    from_zero = field("how", {"type": "slider", "low": 0, "high": 10})
+    assert answer_schema([from_zero])["properties"]["how"]["enum"] == list(range(11))
 
 
 @pytest.mark.parametrize(
     ("text", "key"),
     [
         ("", "the answer"),
-        ("Sure! {}", "the answer"),
-        ('{"fluent.1": 4, "better": "2"} Hope this helps', "the answer"),
+        ("Sure!", "the answer"),
+        ('{"fluent.1": 4, "better": "2"} or {"fluent.1": 4, "better": "1"}', "the answer"),
+        ('<think>{"fluent.1": 4, "better": "2"}', "the answer"),
         ("[4]", "the answer"),
         ('{"fluent.1": 4, "fluent.1": 5, "better": "2"}', "the answer"),
         ('{"fluent.1": "4", "better": "2"}', "fluent.1"),
@@ -49,7 +82,7 @@ def test_one_object_with_the_keys_is_an_answer(text):
         ('{"fluent.1": 4, "better": "tie"}', "better"),
         ('{"fluent.1": 4, "better": null}', "better"),
         ('{"fluent.1": 4}', "better"),
-        ('{"fluent.1": 4, "better": "2", "mood": "good"}', "mood"),
+        ('{"fluent.1": 4, "better": "2", "mood": 3}', "mood"),
         ("[" * 100_000, "the answer"),
     ],
 )

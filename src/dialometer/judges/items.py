@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from dialometer.agents.tries import RequestRefused
 from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswersRejected, DialometerError
@@ -36,6 +38,8 @@ NAME_PART = "model"
 """Part of a session's answers that says what the judge is: its name, settings, tokens and cost."""
 MISSING, REASONS = "missing", "reasons"
 """Parts of a session's answers: why an item has no judgment, and why the judge decided as it did."""
+ORDER_STREAM = 1002
+"""Sets the draw of orders, where a judge sees one of them, apart from other draws that start from the study's seed."""
 MAY_BE_THE_ITEM = (400, 413, 422)
 """Statuses with which endpoints refuse one request that is too long or not allowed, while others pass."""
 
@@ -163,6 +167,7 @@ class ItemJudge:
     def _questions(self, one: Pass) -> list[Question]:
         """The screens of a pass. A judge sees the study's first condition."""
         tasks = []
+        drawn = np.random.default_rng([self.study.spec.seed, ORDER_STREAM]).integers(0, 2, len(self.study.items))
         for position, item in enumerate(self._items(), start=1):
             subsets = self._subsets(item)
             if one.subset >= len(subsets):
@@ -170,7 +175,8 @@ class ItemJudge:
             systems = subsets[one.subset]
             block = next((b for b in self.study.blocks if b.name == item.block), self.study.blocks[0])
             criteria = tuple(criterion.name for criterion in self.study.block_criteria(block))
-            shown = systems[::-1] if one.is_exchanged else systems
+            is_exchanged = one.is_exchanged if self.has_both_orders else bool(drawn[position - 1])
+            shown = systems[::-1] if is_exchanged else systems
             tasks.append(Task(block.name, item.id, position, shown, criteria))
         path = path_of(self.study, Plan(self.study.cells[0], tuple(tasks)))
         questions = [

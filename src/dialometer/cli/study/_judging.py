@@ -87,7 +87,11 @@ class JudgeSettings:
         if self.names or not self.models:
             return [self._declared_judge(self.declared[name]) for name in self.names or self.declared] or self._none()
         known = self.declared
-        return [(known.get(model) or Judge(name=model, kind="model"), self._agent(model)) for model in self.models]
+        # Names of models may be other than those that a study file takes.
+        return [
+            (known.get(model) or Judge.model_construct(name=model, kind="model"), self._agent(model))
+            for model in self.models
+        ]
 
     def _none(self) -> list[tuple[Judge, ChatModel]]:
         raise DialometerError(
