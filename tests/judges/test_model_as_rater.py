@@ -123,7 +123,19 @@ def test_an_unusable_answer_is_asked_again_with_what_was_wrong(make_study, judge
 def test_a_model_that_never_answers_properly_is_given_up_on_and_stores_nothing_of_that_screen(make_study, judge):
     folder = make_study("acute")
     with Model(lambda request: "no") as model:
-        words = ("judge", folder, "--endpoint", model.endpoint, "--model", "little", "--raters", 1, "--asks", 2, "--json")
+        words = (
+            "judge",
+            folder,
+            "--endpoint",
+            model.endpoint,
+            "--model",
+            "little",
+            "--raters",
+            1,
+            "--asks",
+            2,
+            "--json",
+        )
         done = result_of(*words)
     told = json.loads(done.stdout)
     assert done.exit_code == 1, "a run that judged nothing has failed"

@@ -96,7 +96,7 @@ def test_the_pooled_test_keeps_its_level_where_the_judge_is_one_of_the_raters():
     n_covered = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        truth, full = labels(rng, n_items=60, n_raters=13, right=0.6)
+        _, full = labels(rng, n_items=60, n_raters=13, right=0.6)
         ratings, judge = full[:, :12].copy(), full[:, 12]
         ratings[rng.random(ratings.shape) < 0.6] = np.nan
         difference = alternative_annotator_test(ratings, judge).difference

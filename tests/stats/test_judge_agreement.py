@@ -53,7 +53,9 @@ def test_a_judge_who_answers_as_a_rater_does_agrees_as_raters_do():
 def test_raters_among_each_other_by_a_count_of_pairs():
     ratings, judge = crowd(5)
     pairs = [
-        np.mean([ratings[i, j] == ratings[i, k] for j in range(5) for k in range(5) if j != k and both(ratings, i, j, k)])
+        np.mean(
+            [ratings[i, j] == ratings[i, k] for j in range(5) for k in range(5) if j != k and both(ratings, i, j, k)]
+        )
         for i in range(150)
         if (~np.isnan(ratings[i])).sum() > 1
     ]

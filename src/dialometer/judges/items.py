@@ -184,7 +184,9 @@ class ItemJudge:
             for index, step in enumerate(path.steps)
             if step.kind == "item"
         ]
-        return [q for q in questions if not one.is_exchanged or any(f.scale.compares_responses for f in q.screen.fields)]
+        return [
+            q for q in questions if not one.is_exchanged or any(f.scale.compares_responses for f in q.screen.fields)
+        ]
 
     @property
     def instructions(self) -> str:
@@ -301,7 +303,9 @@ class ItemJudge:
         if client.price_in or client.price_out:
             about["cost"] = spent.cost(client.price_in, client.price_out)
         order = [(j.position, j.item_id) for j in answered.judgments]
-        judgments = [judgment for _, judgment in sorted(zip(order, answered.judgments, strict=True), key=lambda p: p[0])]
+        judgments = [
+            judgment for _, judgment in sorted(zip(order, answered.judgments, strict=True), key=lambda p: p[0])
+        ]
         stamps = [judgment.answered_at_ms for judgment in judgments] or [now_ms()]
         version = self.store.studies.register(
             self.study.spec.name, fingerprint(self.study), self.study.spec.model_dump_json(), max(stamps)

@@ -36,7 +36,9 @@ def one_verdict_each(calls: pl.DataFrame, *, kept: Collection[str] = ()) -> pl.D
         pl.when(pl.col("choice").n_unique() == 1).then(pl.col("choice").first()).otherwise(pl.lit(TIE)).alias("choice"),
         pl.when(pl.col("worst").n_unique() == 1).then(pl.col("worst").first()).otherwise(None).alias("worst"),
     )
-    rest = [name for name in calls.columns if name not in (*key, "choice", "worst", "value", "side", "_shown", "_order")]
+    rest = [
+        name for name in calls.columns if name not in (*key, "choice", "worst", "value", "side", "_shown", "_order")
+    ]
     several = pl.col("_order").n_unique() > 1
     merged = calls.group_by(*key, "_shown", maintain_order=True).agg(
         pl.col("value").mean(),

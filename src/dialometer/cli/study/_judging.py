@@ -336,7 +336,9 @@ def _tell_items(
     if write_to is not None:
         n = sum(progress.n_unanswered for _, progress, _ in outcomes)
         results.print(f"{n:,} questions written to {escape(str(write_to))}", soft_wrap=True)
-        results.print("Next: hand the file to the provider, then [bold]--read-batch[/] with its results", soft_wrap=True)
+        results.print(
+            "Next: hand the file to the provider, then [bold]--read-batch[/] with its results", soft_wrap=True
+        )
     else:
         _tell_next(settings.folder)
 

@@ -31,10 +31,13 @@ def add_to(app: typer.Typer) -> None:
         ] = None,
         raters: Annotated[
             int,
-            typer.Option("--raters", min=0, help="Take part as so many raters, screen by screen, instead of judging items."),
+            typer.Option(
+                "--raters", min=0, help="Take part as so many raters, screen by screen, instead of judging items."
+            ),
         ] = 0,
         samples: Annotated[
-            int | None, typer.Option("--samples", min=1, max=100, help="How often each item is asked.", show_default="1")
+            int | None,
+            typer.Option("--samples", min=1, max=100, help="How often each item is asked.", show_default="1"),
         ] = None,
         orders: Annotated[
             str,
@@ -95,7 +98,9 @@ def add_to(app: typer.Typer) -> None:
         timeout_s: Annotated[float, typer.Option("--timeout", min=1, max=600, help="Seconds for one answer.")] = 120.0,
         write_batch: Annotated[
             Path | None,
-            typer.Option("--write-batch", help="Send nothing: write the questions into a file for a batch.", show_default=False),
+            typer.Option(
+                "--write-batch", help="Send nothing: write the questions into a file for a batch.", show_default=False
+            ),
         ] = None,
         read_batch: Annotated[
             Path | None,

@@ -136,16 +136,18 @@ def _fits(
 def _by_rater(
     judge_wins: Floats, rater_wins: Floats, rater: np.ndarray, n_raters: int, epsilon: float, alpha: float
 ) -> list[LeftOutRater]:
-    shares, p_values = [], []
+    shares: list[tuple[int, int, float, float]] = []
+    p_values: list[float] = []
     for number in range(n_raters):
         is_own = rater == number
         difference = rater_wins[is_own] - judge_wins[is_own]
         n = len(difference)
-        shares.append((number, n, *((w[is_own].mean() if n else math.nan) for w in (judge_wins, rater_wins))))
+        of_judge, of_rater = (float(wins[is_own].mean()) if n else math.nan for wins in (judge_wins, rater_wins))
+        shares.append((number, n, of_judge, of_rater))
         p_values.append(_p_value(difference, epsilon))
     adjusted = benjamini_yekutieli(p_values)
     return [
-        LeftOutRater(number, n, float(of_judge), float(of_rater), p, float(q), bool(q <= alpha))
+        LeftOutRater(number, n, of_judge, of_rater, p, float(q), bool(q <= alpha))
         for (number, n, of_judge, of_rater), p, q in zip(shares, p_values, adjusted, strict=True)
     ]
 

@@ -76,7 +76,11 @@ def judge_agreement(
 
         def made(value: float, draws: Floats, n_things: int, label: str = label) -> Estimate:
             if np.isnan(value):
-                why = "no thing has two raters" if not n_things else "all answers are alike: chance leaves no disagreement"
+                why = (
+                    "no thing has two raters"
+                    if not n_things
+                    else "all answers are alike: chance leaves no disagreement"
+                )
                 return unknown(label, why, n=n_things)
             return estimate_from(
                 value, draws, n=n_things, method=label, resampled="things", seed=seed, confidence=confidence
@@ -98,7 +102,9 @@ def _pairs(matrix: Floats, judge: np.ndarray, n_labels: int) -> tuple[Floats, Fl
     with_judge = own[:, :, None] * (given / size[:, None])[:, None, :]
     ordered = given[:, :, None] * given[:, None, :] - np.eye(n_labels) * given[:, None, :]
     n_pairs = size * (size - 1)
-    with_others = np.divide(ordered, n_pairs[:, None, None], out=np.zeros_like(ordered), where=n_pairs[:, None, None] > 0)
+    with_others = np.divide(
+        ordered, n_pairs[:, None, None], out=np.zeros_like(ordered), where=n_pairs[:, None, None] > 0
+    )
     return with_judge.reshape(len(judge), -1), with_others.reshape(len(judge), -1)
 
 

@@ -61,7 +61,7 @@ ANALYSES.register(NAME)(Judges())
 
 def judges_section(data: StudyData, options: Options) -> Section:
     """A row for people among each other, for each model, and for each pair of models, on every criterion."""
-    names = model_names(data)
+    n_models = data.by_models["rater"].n_unique()
     rows: list[tuple[Cell, ...]] = []
     paragraphs: list[str] = []
     for criterion in data.study.criteria_by_name:
@@ -74,10 +74,9 @@ def judges_section(data: StudyData, options: Options) -> Section:
         rows.append((label, "one rater", "mean of the other raters", *alone))
         mean = people.group_by(_THING).agg(pl.col("value").mean())
         # A model that took part several times counts as one: what it said of a thing is averaged.
-        named = models.with_columns(pl.col("rater").replace_strict(names, return_dtype=pl.String).alias("model"))
         own = {
             str(name): part.group_by(_THING, maintain_order=True).agg(pl.col("value").mean())
-            for (name,), part in named.group_by("model", maintain_order=True)
+            for (name,), part in models.group_by("rater", maintain_order=True)
         }
         for name, part in own.items():
             row = _compared(part, mean, options)
@@ -107,17 +106,8 @@ def judges_section(data: StudyData, options: Options) -> Section:
         caption="One rater: the mean over raters of their correlation with the mean of the others, what a perfect stand-in for a "
         "rater would reach. Pairs in which one side sees no difference are excluded.",
     )
-    n_models = len(set(names.values()))
     head = f"{n_of(n_models, 'model')} judged the same things as human raters; models count in no other part of this report."
     return Section(NAME, TITLE, (head, *paragraphs), (table,))
-
-
-def model_names(data: StudyData) -> dict[str, str]:
-    """Names of models by the pseudonym of their sessions."""
-    part, question = MODEL_NAME
-    answers = data.answers.filter((pl.col("part") == part) & (pl.col("question") == question))
-    names = dict(zip(answers["rater"].to_list(), answers["text"].to_list(), strict=True))
-    return {rater: names.get(rater, rater) for rater in data.by_models["rater"].unique().sort().to_list()}
 
 
 def single_raters(people: pl.DataFrame, options: Options) -> tuple[Estimate, Estimate, int]:
@@ -220,7 +210,7 @@ ANALYSES.register(CHOICES_NAME)(JudgeChoices())
 
 def choices_section(data: StudyData, options: Options) -> Section:
     """A row for single people and for each model, on every criterion."""
-    names = model_names(data)
+    n_models = data.by_models["rater"].n_unique()
     rows: list[tuple[Cell, ...]] = []
     paragraphs: list[str] = []
     for criterion in data.study.criteria_by_name:
@@ -230,8 +220,7 @@ def choices_section(data: StudyData, options: Options) -> Section:
             continue
         label = criterion_label(data.study, criterion)
         rows.append((label, "one rater", single_people(people, options), _first_place(people, options)))
-        named = models.with_columns(pl.col("rater").replace_strict(names, return_dtype=pl.String).alias("model"))
-        for (model,), own in named.group_by("model", maintain_order=True):
+        for (model,), own in models.group_by("rater", maintain_order=True):
             agreed = agreement(own, people, options)
             first = proportion(int((own["side"] == 1).sum()), len(own), confidence=options.confidence)
             rows.append((label, str(model), agreed, first))
@@ -257,7 +246,7 @@ def choices_section(data: StudyData, options: Options) -> Section:
         caption="One rater: the mean over raters of how often they choose as most of the others do. Ties, and things on "
         "which people or a model are evenly split, are excluded.",
     )
-    head = f"{n_of(len(set(names.values())), 'model')} chose on the same things as human raters; models count in no other part."
+    head = f"{n_of(n_models, 'model')} chose on the same things as human raters; models count in no other part."
     return Section(CHOICES_NAME, CHOICES_TITLE, (head, *paragraphs), (table,))
 
 
