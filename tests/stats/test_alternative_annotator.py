@@ -8,7 +8,6 @@ from scipy import stats
 
 from dialometer.errors import NotEnoughData
 from dialometer.stats.agreement.alternative_annotator import alternative_annotator_test
-from dialometer.stats.effects.multiplicity import benjamini_yekutieli
 
 
 def labels(rng, n_items=80, n_raters=4, right=0.7, n_classes=3):
@@ -107,8 +106,3 @@ def test_the_pooled_test_keeps_its_level_where_the_judge_is_one_of_the_raters():
 def test_nothing_in_common():
     with pytest.raises(NotEnoughData, match="two raters"):
         alternative_annotator_test([[1.0, np.nan], [np.nan, 2.0]], [1.0, 2.0])
-
-
-def test_benjamini_yekutieli_is_scipys():
-    p = np.random.default_rng(0).random(12) ** 3
-    assert benjamini_yekutieli(p) == pytest.approx(stats.false_discovery_control(p, method="by"))

@@ -27,7 +27,6 @@ from scipy import stats
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.clustered.two_way import two_way_linear
-from dialometer.stats.effects.multiplicity import benjamini_yekutieli
 from dialometer.stats.observations import Floats, as_matrix, check_confidence
 
 EPSILON = 0.1
@@ -145,7 +144,9 @@ def _by_rater(
         of_judge, of_rater = (float(wins[is_own].mean()) if n else math.nan for wins in (judge_wins, rater_wins))
         shares.append((number, n, of_judge, of_rater))
         p_values.append(_p_value(difference, epsilon))
-    adjusted = benjamini_yekutieli(p_values)
+    adjusted = np.array(p_values)
+    is_tested = ~np.isnan(adjusted)
+    adjusted[is_tested] = stats.false_discovery_control(adjusted[is_tested], method="by")
     return [
         LeftOutRater(number, n, of_judge, of_rater, p, float(q), bool(q <= alpha))
         for (number, n, of_judge, of_rater), p, q in zip(shares, p_values, adjusted, strict=True)

@@ -39,14 +39,6 @@ def benjamini_hochberg(p_values: ArrayLike) -> Floats:
     return _spread(p, family, np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0))
 
 
-def benjamini_yekutieli(p_values: ArrayLike) -> Floats:
-    """Benjamini and Yekutieli's procedure (2001): keeps the expected share of false findings however the tests depend."""
-    p, family = _with_family(p_values)
-    n = len(family)
-    steps = family * n * float((1 / np.arange(1, n + 1)).sum()) / np.arange(1, n + 1)
-    return _spread(p, family, np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0))
-
-
 def bonferroni(p_values: ArrayLike) -> Floats:
     """Every p-value times the number of tests; for comparison with papers that report it."""
     p, family = _with_family(p_values)
