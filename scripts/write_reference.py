@@ -185,8 +185,8 @@ STEPS = {
         "new_study", "load_study", "simulate_raters", "read_judgments", "read_dialogues", "power",
     ),
     "Statistics of judgments": (
-        "icc", "compare", "equivalence", "leaderboard", "ordinal_model", "generalizability", "rater_severity", "fleiss_kappa",
-        "gwet", "dawid_skene", "mace", "bootstrap", "statistics", "compute",
+        "icc", "compare", "equivalence", "leaderboard", "leaderboard_with_covariates", "ordinal_model", "generalizability",
+        "rater_severity", "fleiss_kappa", "gwet", "dawid_skene", "mace", "bootstrap", "statistics", "compute",
     ),
     "Statistics of plain columns": (
         "mann_whitney", "wilcoxon_signed_rank", "friedman", "permutation_two_groups", "hedges_g", "proportion_difference",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from dialometer.public.frames import to_frame, to_pandas
     from dialometer.public.judged import compare, equivalence, icc
-    from dialometer.public.leaderboards import leaderboard
+    from dialometer.public.leaderboards import leaderboard, leaderboard_with_covariates
     from dialometer.public.models import generalizability, ordinal_model, rater_severity
     from dialometer.public.retrievers import evaluate_retrievers
     from dialometer.public.statistics import bootstrap, compute, dawid_skene, fleiss_kappa, gwet, mace, statistics
@@ -71,6 +71,7 @@ _HOMES = {
     "icc": "dialometer.public.judged",
     "kendall": "dialometer.stats.effects.correlation",
     "leaderboard": "dialometer.public.leaderboards",
+    "leaderboard_with_covariates": "dialometer.public.leaderboards",
     "load_evaluator": "dialometer.public.evaluators",
     "load_study": "dialometer.design.load",
     "long_table": "dialometer.storage.table",
@@ -123,6 +124,7 @@ __all__ = [
     "icc",
     "kendall",
     "leaderboard",
+    "leaderboard_with_covariates",
     "load_evaluator",
     "load_study",
     "long_table",

@@ -112,3 +112,35 @@ def test_pandas_needs_no_other_package(tmp_path):
     path.write_text("\n".join(map(json.dumps, BATTLES)))
     import_files(tmp_path / "study", [path], tmp_path / "study" / "study.db", at_ms=1)
     subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "study")], check=True)
+
+
+def test_a_leaderboard_with_covariates():
+    """Strengths with a covariate are those of the model; style is counted where none is named."""
+    rows = [
+        {
+            **row,
+            "words_a": 10 + k % 7,
+            "words_b": 10 + k % 5,
+            "response_a": "a " * (10 + k % 7),
+            "response_b": "b " * (10 + k % 5),
+        }
+        for k, row in enumerate(BATTLES)
+    ]
+    table = pl.DataFrame(rows)
+    board, worth = dm.leaderboard_with_covariates(table, ["words"], n_resamples=50)
+    by_style, style = dm.leaderboard_with_covariates(pd.DataFrame(rows), n_resamples=50)
+    assert board["strength_high"].to_list() == pytest.approx(by_style["strength_high"].to_list())
+    assert worth.row(0)[1:] == pytest.approx(style.row(0)[1:])
+    assert style["covariate"].to_list() == ["words", "headings", "lists", "bold", "code", "shown first"]
+    assert style["effect"].null_count() == 4
+    assert board["system"].to_list() == ["strong", "middle", "weak"]
+    assert (board["strength_low"] < board["strength"]).all()
+    assert board["strength_without"].to_list() != board["strength"].to_list()
+    assert board["rank_high"].to_list()[0] >= board["rank"].to_list()[0]
+    with pytest.raises(DialometerError, match="neither a column 'word' nor 'word_a' and 'word_b' — did you mean"):
+        dm.leaderboard_with_covariates(table, ["word"])
+    with pytest.raises(DialometerError, match="2 votes have no number in 'words_b'"):
+        gaps = pl.Series("words_b", [None, 1, None, *[2] * (len(rows) - 3)])
+        dm.leaderboard_with_covariates(table.with_columns(gaps), ["words"])
+    with pytest.raises(DialometerError, match="no texts to count style in"):
+        dm.leaderboard_with_covariates(pl.DataFrame(BATTLES))

@@ -5,7 +5,9 @@ import pytest
 import statsmodels.api as sm
 
 from dialometer.errors import NotEnoughData
-from dialometer.stats.ranking.covariates import distinct_covariates, fit_with_covariates
+from dialometer.stats.ranking.covariates import covariate_rows, distinct_covariates, fit_with_covariates, likeliest
+from dialometer.stats.ranking.covariates_bootstrap import bootstrap_with_covariates
+from dialometer.stats.ranking.paired_rows import PairedRows
 from dialometer.stats.ranking.style import STYLE, relative_differences, style_counts
 from dialometer.stats.ranking.votes import Votes
 
@@ -97,3 +99,63 @@ def test_differences_are_relative():
     first, second = np.array([[30.0, 0.0], [0.0, 0.0]]), np.array([[10.0, 2.0], [5.0, 0.0]])
     assert relative_differences(first, second).tolist() == [[0.5, -1.0], [-1.0, 0.0]]
     assert len(STYLE) == 5
+
+
+def test_resamples_are_fitted_as_from_zero():
+    votes, x = drawn(3000)
+    alone = Votes(votes.systems, votes.first, votes.second, votes.outcome, votes.row)
+    boot = bootstrap_with_covariates(alone, x, ("length", "lists"), position_effect=True, n_resamples=20, seed=3)
+    paired = covariate_rows(alone, x, position_effect=True)
+    for child, values in zip(np.random.SeedSequence(3).spawn(20), boot.replicates, strict=True):
+        rng = np.random.default_rng(child)
+        times = np.bincount(rng.integers(0, alone.n, alone.n), minlength=alone.n).astype(float)
+        assert values == pytest.approx(likeliest(paired, times), abs=1e-6)
+    fit = fit_with_covariates(alone, x, ("length", "lists"), position_effect=True)
+    assert [e.value for e in boot.coefficients] == pytest.approx([e.value for e in fit.coefficients], abs=1e-12)
+    assert boot.position.interval_method == "percentile bootstrap over votes"
+    assert [boot.ranks.ranks[name].value for name in "abcd"] == [1, 2, 3, 4]
+
+
+def test_the_spread_of_resamples_is_that_of_what_is_drawn():
+    """Beside the jackknife: over votes, over raters, and over raters and items at once."""
+    votes, x = drawn(2000)
+    names = ("length", "lists")
+    alone = Votes(votes.systems, votes.first, votes.second, votes.outcome, votes.row)
+    by_rater = Votes(**{**{f: getattr(votes, f) for f in votes.__slots__}, "item": None, "items": ()})
+    for given, drawn_units, most in ((alone, "votes", 1.1), (by_rater, "raters", 1.1), (votes, "raters and items", 2)):
+        boot = bootstrap_with_covariates(given, x, names, n_resamples=200, seed=1)
+        jackknife = fit_with_covariates(given, x, names)
+        assert boot.coefficients[0].interval_method.endswith(f"over {drawn_units}")
+        widths = [
+            (b.high - b.low) / (j.high - j.low)
+            for b, j in zip(
+                (*boot.coefficients, *boot.strengths.values()),
+                (*jackknife.coefficients, *jackknife.strengths),
+                strict=True,
+            )
+        ]
+        assert 0.8 < np.mean(widths) < most
+
+
+def test_votes_in_several_blocks_and_pairs_across_their_borders(monkeypatch):
+    votes, x = drawn(1000)
+    whole = PairedRows(votes, x)
+    monkeypatch.setattr("dialometer.stats.ranking.paired_rows._BLOCK", 7)
+    parts = PairedRows(votes, x)
+    weight = np.random.default_rng(1).integers(0, 3, votes.n).astype(float)
+    assert len(parts.blocks) == 143
+    assert parts.fit(weight) == pytest.approx(whole.fit(weight), abs=1e-10)
+    assert parts.gram() == pytest.approx(whole.gram())
+
+
+def test_resamples_without_an_estimate_are_refused():
+    votes, x = drawn(60)
+    rare = Votes(
+        **{
+            **{f: getattr(votes, f) for f in votes.__slots__},
+            "rater": np.minimum(votes.rater, 3),
+            "raters": tuple("abcd"),
+        }
+    )
+    with pytest.raises(NotEnoughData, match="of 50 resamples of the raters and items have no finite estimate"):
+        bootstrap_with_covariates(rare, x, ("length", "lists"), n_resamples=50)

@@ -172,7 +172,7 @@ def bradley_terry_bootstrap(
     notes = fit.notes
     if is_penalised.any() and not fit.is_penalised:
         notes = (*notes, penalised_note(int(is_penalised.sum()), n_resamples))
-    interval = _Percentiles(resampled, confidence, seed, notes)
+    interval = Percentiles(resampled, confidence, seed, notes)
     tie, position = fit.tie_parameter, fit.position_effect
     return BradleyTerryBootstrap(
         fit=fit,
@@ -186,7 +186,7 @@ def bradley_terry_bootstrap(
 
 
 @dataclass(frozen=True, slots=True)
-class _Percentiles:
+class Percentiles:
     """Puts percentile intervals in the place of analytic ones."""
 
     resampled: str

@@ -23,17 +23,17 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.stats.clustered.two_way import TwoWayVariance, two_way_variance
 from dialometer.stats.observations import Floats
+from dialometer.stats.ranking.paired_newton import anchored
+from dialometer.stats.ranking.paired_rows import PairedRows
 from dialometer.stats.ranking.vote_variance import is_item_per_rater
 from dialometer.stats.ranking.votes import FIRST, SECOND, Codes, Votes
 
 METHOD = "Bradley-Terry, ties as half wins"
-_MOST_STEPS = 50
-_CLOSE = 1e-9
-_RUNAWAY = 20.0
 _MANY_ITEMS = 100  # beyond, no single item holds all there is on a parameter
 _ILL = 1e8
+_SAME = 1e-11  # relative size of what is nothing but rounding
 _NEW = 1e-3  # share of a covariate's variation that must be its own
-_WHERE = "Bradley-Terry with covariates"
+WHERE = "Bradley-Terry with covariates"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +64,19 @@ def fit_with_covariates(
     confidence: float = 0.95,
 ) -> CovariateFit:
     """Fit the model to votes with their covariates (votes by covariates, none allowed)."""
-    rows = _design(votes, covariates, position_effect=position_effect)
+    paired = covariate_rows(votes, covariates, position_effect=position_effect)
     weight = np.ones(votes.n) if votes.weight is None else votes.weight
+    full = likeliest(paired, weight)
+    # One column fewer than systems: strengths are differences to the mean of all.
+    parameters = np.delete(full, len(votes.systems) - 1)
+    rows = _design(votes, covariates, position_effect=position_effect)
     outcome = np.where(votes.outcome == FIRST, 1.0, np.where(votes.outcome == SECOND, 0.0, 0.5))
-    parameters = _newton(rows, outcome, weight)
     chance = expit(rows @ parameters)
     spread = weight * chance * (1 - chance)
     scores = rows * (weight * (outcome - chance))[:, None]
     rater = votes.rater if votes.rater is not None else np.arange(votes.n)
     if len(np.unique(rater)) < 2:
-        raise NotEnoughData("one rater", where=_WHERE, remedy="at least two are needed to speak for others")
+        raise NotEnoughData("one rater", where=WHERE, remedy="at least two are needed to speak for others")
     has_items = votes.item is not None and not has_fixed_items and not is_item_per_rater(votes)
     if has_items and votes.item is not None:
         _refuse_one_item(rows, spread, votes.item)
@@ -88,15 +91,36 @@ def _design(votes: Votes, covariates: Floats, *, position_effect: bool) -> Float
     sides[index, votes.first] += 1.0
     sides[index, votes.second] -= 1.0
     centred = sides[:, :-1] - sides[:, -1:]
-    extra = [np.ones((votes.n, 1))] if position_effect else []
-    rows = np.hstack([centred, *extra, np.asarray(covariates, dtype=np.float64).reshape(votes.n, -1)])
-    if np.linalg.matrix_rank(rows.T @ rows, hermitian=True) < rows.shape[1]:
+    return np.hstack([centred, _with_position(votes, covariates, position_effect=position_effect)])
+
+
+def _with_position(votes: Votes, covariates: Floats, *, position_effect: bool) -> Floats:
+    """The covariates, led by a column of ones for the side that was shown first."""
+    given = np.asarray(covariates, dtype=np.float64).reshape(votes.n, -1)
+    return np.hstack([np.ones((votes.n, 1)), given]) if position_effect else given
+
+
+def covariate_rows(votes: Votes, covariates: Floats, *, position_effect: bool) -> PairedRows:
+    """The votes sorted for fitting, with position as the first covariate; refused where parameters cannot be told apart."""
+    paired = PairedRows(votes, _with_position(votes, covariates, position_effect=position_effect))
+    gram = paired.gram()
+    scale = np.sqrt(np.where(np.diagonal(gram) > 0, np.diagonal(gram), 1.0))
+    gram = anchored((gram / np.outer(scale, scale))[None], paired.n_systems)[0]
+    if np.linalg.matrix_rank(gram, hermitian=True, rtol=_SAME) < len(gram):
         raise NotEnoughData(
             "the votes cannot tell systems and covariates apart",
-            where=_WHERE,
+            where=WHERE,
             remedy="collect votes on more items, or leave out covariates that never differ",
         )
-    return rows
+    return paired
+
+
+def likeliest(paired: PairedRows, weight: Floats) -> Floats:
+    """Strengths, position and coefficients of maximum likelihood, with the weights in the order of the votes."""
+    parameters = paired.fit(weight[paired.order])
+    if parameters is None:
+        raise NotEnoughData("no finite estimate exists", where=WHERE, remedy="collect more votes")
+    return parameters
 
 
 def _refuse_one_item(rows: Floats, spread: Floats, item: Codes) -> None:
@@ -109,40 +133,22 @@ def _refuse_one_item(rows: Floats, spread: Floats, item: Codes) -> None:
         rest = total - (rows[own] * spread[own, None]).T @ rows[own]
         if np.linalg.cond(rest * np.outer(scale, scale)) > _ILL:
             raise NotEnoughData(
-                "one item alone tells systems and covariates apart", where=_WHERE, remedy="collect votes on more items"
+                "one item alone tells systems and covariates apart", where=WHERE, remedy="collect votes on more items"
             )
 
 
 def distinct_covariates(votes: Votes, covariates: Floats) -> list[int]:
     """The covariates that the votes can tell apart from the systems and from those before them, in order."""
-    index = np.arange(votes.n)
-    sides = np.zeros((votes.n, len(votes.systems)))
-    sides[index, votes.first] += 1.0
-    sides[index, votes.second] -= 1.0
-    base = np.hstack([sides[:, :-1], np.ones((votes.n, 1))])
-    told: list[int] = []
-    for k in range(covariates.shape[1]):
-        column = covariates[:, k]
-        rest = column - base @ np.linalg.lstsq(base, column, rcond=None)[0]
-        if float(rest @ rest) > _NEW * max(float(column @ column), 1e-300):
-            told.append(k)
-            base = np.hstack([base, column[:, None]])
+    n = len(votes.systems)
+    gram = PairedRows(votes, _with_position(votes, covariates, position_effect=True)).gram()
+    base, told = list(range(n + 1)), []
+    for k in range(n + 1, len(gram)):
+        shared = gram[base, k]
+        rest = gram[k, k] - shared @ np.linalg.lstsq(gram[np.ix_(base, base)], shared, rcond=None)[0]
+        if rest > _NEW * max(gram[k, k], 1e-300):
+            told.append(k - n - 1)
+            base.append(k)
     return told
-
-
-def _newton(rows: Floats, outcome: Floats, weight: Floats) -> Floats:
-    parameters = np.zeros(rows.shape[1])
-    for _ in range(_MOST_STEPS):
-        chance = expit(rows @ parameters)
-        information = (rows * (weight * chance * (1 - chance))[:, None]).T @ rows
-        step = np.linalg.lstsq(information, rows.T @ (weight * (outcome - chance)), rcond=None)[0]
-        longest = float(np.abs(rows @ step).max(initial=0.0))
-        parameters = parameters + step / max(1.0, longest)
-        if longest < _CLOSE:
-            return np.asarray(parameters)
-        if float(np.abs(rows @ parameters).max()) > _RUNAWAY:
-            break
-    raise NotEnoughData("no finite estimate exists", where=_WHERE, remedy="collect more votes")
 
 
 def _read(

@@ -214,7 +214,7 @@ def newton(
         iteration += 1
         now = parameters[:, active]
         gradient, information = gradient_and_information(part, model, now, layout)
-        solved = np.linalg.solve(_anchored(information, n), gradient.T[:, :, None])
+        solved = np.linalg.solve(anchored(information, n), gradient.T[:, :, None])
         step = np.asarray(solved[:, :, 0].T, dtype=np.float64)
         change = np.abs(model.differences(part, step))
         if model.has_ties:
@@ -246,7 +246,7 @@ def newton_held(
     n, n_sets = cells.n_systems, len(contrasts)
     part = cells.chosen(np.zeros(n_sets, dtype=np.intp))
     _, information = gradient_and_information(cells, model, start[:, None], layout)
-    along = np.linalg.solve(_anchored(information, n)[0], contrasts.T)
+    along = np.linalg.solve(anchored(information, n)[0], contrasts.T)
     gap = values - contrasts @ start
     parameters = start[:, None] + along * (gap / np.einsum("cp,pc->c", contrasts, along))
     active = np.arange(n_sets)
@@ -254,7 +254,7 @@ def newton_held(
         held, now = contrasts[active], parameters[:, active]
         gradient, information = gradient_and_information(part, model, now, layout)
         both = np.stack([gradient.T, held], axis=2)
-        free, along = np.moveaxis(np.linalg.solve(_anchored(information, n), both), 2, 0)
+        free, along = np.moveaxis(np.linalg.solve(anchored(information, n), both), 2, 0)
         share = np.einsum("cp,cp->c", held, free) / np.einsum("cp,cp->c", held, along)
         step = np.ascontiguousarray((free - along * share[:, None]).T)
         change = np.abs(model.differences(part, step))
@@ -271,7 +271,7 @@ def newton_held(
     return np.asarray(parameters)
 
 
-def _anchored(information: Floats, n: int) -> Floats:
+def anchored(information: Floats, n: int) -> Floats:
     """The information with its flat direction (adding a constant to all strengths) filled, so that it can be solved."""
     diagonal = np.einsum("bkk->bk", information)
     level = diagonal.max(axis=1)
