@@ -20,7 +20,7 @@ Path = tuple[str | int, ...]
 _MAX_NODES = 200_000  # bounds what aliases can expand to
 
 
-class _Loader(yaml.SafeLoader):
+class StudyLoader(yaml.SafeLoader):
     """YAML 1.2 core: yes, no, on, off and dates are plain words, as people who write level names expect."""
 
 
@@ -50,10 +50,10 @@ Numbers are decimal, as in YAML 1.2: ``010`` is ten. YAML 1.1 reads it as eight,
 """
 _MAX_DIGITS = 100
 
-_Loader.yaml_implicit_resolvers = {}
+StudyLoader.yaml_implicit_resolvers = {}
 for _tag, _kind in _KINDS.items():
-    _Loader.add_implicit_resolver(_TAG + _tag, _kind[2], [*_kind[1], ""] if _tag == "null" else list(_kind[1]))
-_QuickLoader.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+    StudyLoader.add_implicit_resolver(_TAG + _tag, _kind[2], [*_kind[1], ""] if _tag == "null" else list(_kind[1]))
+_QuickLoader.yaml_implicit_resolvers = StudyLoader.yaml_implicit_resolvers
 _QUICK_DEPTH = 500
 _LONG = 50_000
 """Characters from which the slow loader would take more than about half a second."""
@@ -96,7 +96,7 @@ def parse_yaml(text: str, file: str) -> Positioned:
             result.problems.append(_problem(error, text, file))
             return result
     try:  # the other loader says it in plainer words, but takes seconds for a long text
-        return _parsed(text, file, _Loader)
+        return _parsed(text, file, StudyLoader)
     except (yaml.YAMLError, RecursionError) as error:
         result.problems.append(_problem(error, text, file))
     return result
@@ -164,12 +164,12 @@ class _Builder:
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self.build(child, (*path, i)) for i, child in enumerate(node.value)]
-        return _scalar(node)
+        return scalar(node)
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[Hashable, Any]:
         data: dict[Hashable, Any] = {}
         for key_node, value_node in node.value:
-            key = _scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
+            key = scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
             mark = key_node.start_mark
             if key is None or not isinstance(key, str | int):
                 raise _Refused("keys must be plain words", "put the key in quotes", key_node)
@@ -183,7 +183,7 @@ class _Builder:
         return data
 
 
-def _scalar(node: yaml.Node) -> Any:
+def scalar(node: yaml.Node) -> Any:
     """The value of one word, number or text. Whatever stands there, the result is a plain value or a refusal with its line."""
     text = str(node.value)
     tag = node.tag.removeprefix(_TAG)
@@ -274,6 +274,8 @@ def _sentence(detail: Any, model: type[BaseModel], loc: Path) -> tuple[str, str]
         return f"{given} is out of range", f"use a number {sign} {bound:g}"
     if kind == "value_error":
         return str(context.get("error", detail["msg"])), "correct it here"
+    if kind == "string_too_short" and not given:
+        return f"'{key}' is empty", "write it"
     if kind == "too_short":
         return f"needs at least {context.get('min_length', 1)} entries", "add what is missing"
     words = _WORDS.get(kind, detail["msg"])

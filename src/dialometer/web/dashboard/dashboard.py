@@ -180,6 +180,7 @@ class Templates:
             plural=plural,
             percent=percent,
         )
+        self._env.tests["in_part"] = lambda path, part: path.startswith(f"{part}.")
         self._env.globals.update(
             root=root,
             home=f"{root}/dashboard",

@@ -108,7 +108,9 @@ def make(dashboard: Dashboard, request: PageRequest) -> Response:
     give_name(target, name, title[:200])
     dashboard.note(request, "made the study", f"{name} from {template} {source}")
     return dashboard.redirect(
-        f"/studies/{name}/files", request, f"Made the study {name}. Edit its files, then check them."
+        f"/studies/{name}/form/study",
+        request,
+        f"Made the study {name}. Go through the steps; everything can be changed later.",
     )
 
 
@@ -215,6 +217,9 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         f"{plural(n_errors, 'problem')} to fix." if n_errors else "No errors."
     )
     where = f"/studies/{request.study}/files" + (f"/{name}" if name else "")
+    step = request.form.get("step", "")
+    if step.isascii() and step.isalpha():  # saved beside the form, which goes on
+        where = f"/studies/{request.study}/form/{step}"
     return dashboard.redirect(where, request, message)
 
 

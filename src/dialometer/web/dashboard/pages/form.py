@@ -1,0 +1,241 @@
+"""A draft as a form, step by step, beside what raters will see and what the study becomes; the file is changed value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.responses import Response
+
+from dialometer.agents import AGENTS
+from dialometer.design.edit_yaml import edited
+from dialometer.design.load import STUDY_FILE
+from dialometer.design.positions import parse_yaml
+from dialometer.design.protocol import protocol
+from dialometer.design.schema import study_schema
+from dialometer.design.versions import SavedMeanwhile, Version, Versions, hash_of
+from dialometer.errors import DialometerError, Problem
+from dialometer.model.study import Study
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
+from dialometer.web.dashboard.pages.making import editable_folder
+from dialometer.web.dashboard.pages.preview import Preview
+from dialometer.web.dashboard.running_studies import NoStudy
+from dialometer.web.dashboard.study_form import CHOSEN, DO, Field, StudyForm
+
+STEPS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
+    "study": ("Study", "What the study is called, and who is behind it.", (), "consent"),
+    "systems": (
+        "Systems and items",
+        "What is compared, and what raters are shown. Items are uploaded under Files.",
+        ("systems", "items", "speakers", "arena", "live"),
+        "item",
+    ),
+    "criteria": (
+        "Criteria and scales",
+        "What raters are asked about each item, and how they answer.",
+        ("criteria", "scales"),
+        "item",
+    ),
+    "design": (
+        "Design",
+        "Who sees what, in which order, how often.",
+        ("design", "presentation"),
+        "item",
+    ),
+    "questions": (
+        "Questions and texts",
+        "Questionnaires before and after, and the texts of consent, instructions and debriefing.",
+        ("screening", "pre_questionnaire", "post_questionnaire", "texts", "wording"),
+        "pre_questionnaire",
+    ),
+    "quality": ("Quality", "Rules that find careless raters.", ("quality",), "item"),
+    "recruitment": (
+        "Recruitment",
+        "Where raters come from, what they are paid, what is kept.",
+        ("recruitment", "privacy"),
+        "consent",
+    ),
+    "analysis": ("Analysis", "The comparisons that you declare before the first answer.", ("analysis",), "item"),
+}
+"""Steps by their address: title, what it is about, keys of the file, and the screen to look at meanwhile. The first step takes
+every key that no other one has."""
+
+
+def keys_of(step: str) -> list[str]:
+    """The keys of the study file that a step shows."""
+    own = STEPS[step][2]
+    if own:
+        return list(own)
+    others = {key for _, _, keys, _ in STEPS.values() for key in keys}
+    return [key for key in study_schema()["properties"] if key not in others and key not in ("dialometer", "name")]
+
+
+@page("/studies/{study}/form", role="editor")
+def begin(dashboard: Dashboard, request: PageRequest) -> Response:
+    """The first step."""
+    return dashboard.redirect(f"/studies/{request.study}/form/study", request)
+
+
+@page("/studies/{study}/form/undo", role="editor", method="POST")
+def undo(dashboard: Dashboard, request: PageRequest) -> Response:
+    """Puts the study file back to how it was before the last change; again, to the one before that."""
+    folder = editable_folder(dashboard, request)
+    versions = Versions(folder)
+    earlier = before_last(versions.all(), hash_of((folder / STUDY_FILE).read_bytes()))
+    if earlier is None:
+        raise DialometerError("there is nothing to undo")
+    versions.save(STUDY_FILE, versions.content(earlier.content), request.account.name, request.at_ms)
+    dashboard.note(request, "undid a change", f"{request.study}: {STUDY_FILE}")
+    step = request.form.get("step", "")
+    return dashboard.redirect(f"/studies/{request.study}/form/{step if step in STEPS else 'study'}", request, "Undone.")
+
+
+def before_last(versions: list[Version], content: str) -> Version | None:
+    """The version of the study file before the one with this content first came."""
+    own = [version for version in versions if version.file == STUDY_FILE and version.content]
+    first = next((number for number, version in enumerate(own) if version.content == content), 0)
+    return own[first - 1] if first else None
+
+
+@page("/studies/{study}/form/{step}", role="editor")
+def show(dashboard: Dashboard, request: PageRequest) -> Response:
+    """One step."""
+    folder = editable_folder(dashboard, request)
+    text = _study_text(folder)
+    return _page(dashboard, request, _form(text), text)
+
+
+@page("/studies/{study}/form/{step}", role="editor", method="POST")
+def save(dashboard: Dashboard, request: PageRequest) -> Response:
+    """Writes what was typed into the study file, and adds, removes or moves an entry where that was pressed."""
+    folder, step = editable_folder(dashboard, request), _step(request)
+    text = _study_text(folder)
+    form = _form(text)
+    complaints = form.take(keys_of(step), request.form)
+    goal = ""
+    action = request.form.get(DO, "")
+    if action and not complaints:
+        goal = form.do(action, request.form.get(f"{action.partition(' ')[2]}.{CHOSEN}", ""))
+    if complaints:
+        return _page(dashboard, request, form, text, complaints)
+    try:
+        Versions(folder).save(
+            STUDY_FILE, edited(text, form.data).encode(), request.account.name, request.at_ms, hash_of(text.encode())
+        )
+    except SavedMeanwhile as error:
+        raise DialometerError(error.message, remedy="look at the form again") from error
+    dashboard.note(request, "wrote files", f"{request.study}: {STUDY_FILE}")
+    to = request.form.get("then", "")
+    where = f"/studies/{request.study}/form/{to if to in STEPS and not action else step}"
+    response = dashboard.redirect(where, request, "" if action else "Saved.")
+    if goal:
+        response.headers["location"] += f"#{goal}"
+    return response
+
+
+def _step(request: PageRequest) -> str:
+    step = request.params["step"]
+    if step not in STEPS:
+        raise NoStudy("there is no such step", remedy="go back to the form")
+    return step
+
+
+def _study_text(folder: Path) -> str:
+    return (folder / STUDY_FILE).read_text(encoding="utf-8")
+
+
+def _form(text: str) -> StudyForm:
+    data = parse_yaml(text, STUDY_FILE).data
+    if not isinstance(data, dict):
+        raise DialometerError("study.yaml cannot be read", remedy="correct it under Files first")
+    return StudyForm(study_schema(), data, _known(data))
+
+
+def _known(data: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Names that other fields choose from."""
+    scales = data.get("scales")
+    criteria = data.get("criteria")
+    names = (
+        [str(one.get("name", "")) for one in criteria if isinstance(one, dict)] if isinstance(criteria, list) else []
+    )
+    return {
+        "scale": list(map(str, scales)) if isinstance(scales, dict) else [],
+        "criterion": names,
+        "type": AGENTS.names(),
+    }
+
+
+def _page(
+    dashboard: Dashboard,
+    request: PageRequest,
+    form: StudyForm,
+    text: str,
+    complaints: Mapping[str, str] | None = None,
+) -> Response:
+    step = _step(request)
+    study, problems = dashboard.studies.checked(request.study)
+    is_whole = study is not None and not any(problem.severity == "error" for problem in problems)
+    fields = form.fields(keys_of(step))
+    here = {problem.field: problem for problem in reversed(problems) if problem.file == STUDY_FILE and problem.field}
+    response = dashboard.show(
+        "form.html",
+        request,
+        study=request.study,
+        spec=study.spec if study else None,
+        steps=[(key, title, _n_problems(key, problems)) for key, (title, *_) in STEPS.items()],
+        step=step,
+        about=STEPS[step][1],
+        fields=fields,
+        faults=_by_field(fields, here) | dict(complaints or {}),
+        problems=problems,
+        files=[],
+        is_whole=is_whole,
+        numbers=protocol(study) if study and is_whole else None,
+        labels=[study.cell_label(condition) for condition in study.cells] if study and is_whole else [],
+        screen=_screen(study, STEPS[step][3]) if study and is_whole else None,
+        text=text,
+        base=hash_of(text.encode()),
+        may_undo=before_last(Versions(dashboard.studies.folders.folder(request.study)).all(), hash_of(text.encode()))
+        is not None,
+        typed=request.form if complaints else {},
+        tab="form",
+    )
+    if complaints:
+        response.status_code = 422
+    return response
+
+
+def _n_problems(step: str, problems: list[Problem]) -> int:
+    keys = keys_of(step)
+    return sum(
+        problem.severity == "error" and problem.file == STUDY_FILE and problem.field.partition(".")[0] in keys
+        for problem in problems
+    )
+
+
+def _by_field(fields: list[Field], problems: Mapping[str, Problem]) -> dict[str, str]:
+    """What is wrong, by the path of the field nearest to it."""
+    paths: set[str] = set()
+    waiting = list(fields)
+    while waiting:
+        field = waiting.pop()
+        paths.add(field.path)
+        waiting += field.children
+    found = {}
+    for place, problem in problems.items():
+        path = place
+        while path and path not in paths:
+            path = path.rpartition(".")[0]
+        if path:
+            found[path] = f"{problem.message}: {problem.remedy}" if problem.remedy else problem.message
+    return found
+
+
+def _screen(study: Study, kind: str) -> int:
+    """The first screen of a kind, in the first condition; the first of all where there is none."""
+    try:
+        steps = Preview(study, 0).flow.path(Preview(study, 0).session).steps
+    except DialometerError:
+        return 0
+    return next((number for number, step in enumerate(steps) if step.kind == kind or (kind == "item" and step.task)), 0)

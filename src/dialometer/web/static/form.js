@@ -1,0 +1,33 @@
+// The form of a study: the preview beside it at the width and in the condition that were chosen; entries that the address
+// names are opened; leaving with unsaved changes asks first.
+for (const chooser of document.querySelectorAll("form[data-preview]")) {
+  const frame = document.querySelector(".maker-frame iframe");
+  const box = frame.parentElement;
+  const fit = () => {
+    const width = Number(chooser.elements.width.value);
+    const scale = Math.min(1, box.clientWidth / width);
+    frame.style.inlineSize = `${width}px`;
+    frame.style.blockSize = `${box.clientHeight / scale}px`;
+    frame.style.transform = `scale(${scale})`;
+  };
+  chooser.addEventListener("change", (event) => {
+    if (event.target.name === "cell") frame.src = `${chooser.dataset.preview}${event.target.value}/${frame.dataset.screen}/s`;
+    fit();
+  });
+  new ResizeObserver(fit).observe(box);
+  fit();
+}
+
+const named = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+if (named) {
+  for (let part = named; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
+  named.scrollIntoView({ block: "center" });
+  named.querySelector("input:not([type=hidden]), textarea, select")?.focus({ preventScroll: true });
+}
+
+for (const form of document.querySelectorAll("form[data-form]")) {
+  let isChanged = false;
+  form.addEventListener("input", () => { isChanged = true; });
+  form.addEventListener("submit", () => { isChanged = false; });
+  addEventListener("beforeunload", (event) => { if (isChanged) event.preventDefault(); });
+}
