@@ -7,7 +7,7 @@ import pytest
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.base.measures import numeric_measures
-from dialometer.analysis.families.ratings.ordinal_model import has_order, ordinal_difference
+from dialometer.analysis.families.ratings.ordinal_model import has_order, ordinal_of
 from dialometer.simulate.judgment_arrays import simulate_judgments
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import draw_truth
@@ -96,18 +96,16 @@ def test_severity_names_raters_at_both_ends(reports):
     assert values == sorted(values, reverse=True)
 
 
-def test_one_difference_for_other_parts_of_a_report(template):
+def test_fixed_items_narrow_the_ordinal_model(template):
     study = template("likert")
     measures = numeric_measures(data_of(study))
     options = Options(0.95, 100, 0, "holm")
     criterion = measures.criteria[0]
     assert has_order(criterion)
-    assert ordinal_difference(criterion, 0, 1, options).has_interval
     assert measures.overall is not None
     assert not has_order(measures.overall)
-    assert not ordinal_difference(measures.overall, 0, 1, options).is_known
-    fixed = ordinal_difference(criterion, 0, 1, replace(options, has_fixed_items=True))
-    general = ordinal_difference(criterion, 0, 1, options)
+    fixed = ordinal_of(criterion, replace(options, has_fixed_items=True)).difference(0, 1)
+    general = ordinal_of(criterion, options).difference(0, 1)
     assert fixed.high - fixed.low < general.high - general.low
 
 

@@ -12,7 +12,7 @@ from dialometer.exchange.formats import ImportOptions
 from dialometer.exchange.importing import import_files
 from dialometer.model.dialogue import Dialogue, Media, ToolCall, Turn
 from dialometer.readers import read_dialogues
-from dialometer.readers.chat_writing import write_messages
+from dialometer.readers.chat_writing import as_messages_of, write_lines
 
 TALKS = {model: [("user", "Hi?"), ("assistant", f"I am {model}.")] for model in ("x", "y", "z")}
 
@@ -140,7 +140,8 @@ def test_a_chat_with_tools_and_images_comes_back_the_same(tmp_path):
         Turn("assistant", "", "agent", tool_calls=calls[:1]),
     )
     dialogue = Dialogue("c1", turns, {"model": "small"}, "Be brief.")
-    write_messages(tmp_path / "chats.jsonl", [dialogue])
+    record = {"id": "c1", "model": "small", "messages": as_messages_of(turns, "Be brief.")}
+    write_lines(tmp_path / "chats.jsonl", [record])
     assert list(read_dialogues(tmp_path / "chats.jsonl")) == [dialogue]
 
 

@@ -58,8 +58,6 @@ def test_it_orders_unseen_dialogues(fitted):
     scores = fitted.evaluator.score([one.dialogue for one in test]).values
     assert accuracy(scores, numbered_gap_pairs(test, 3)) > 0.85
     assert fitted.accuracy > 0.85
-    ratings = fitted.evaluator.expected_ratings([one.dialogue for one in test])
-    assert np.mean(np.abs(ratings - [one.rating for one in test])) < 1.0
 
 
 def test_probabilities_are_calibrated_and_symmetric(fitted):

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dialometer.markup.markdown import MAX_BRACKETS, MAX_MARKDOWN, render_markdown
+from dialometer.markup.markdown import MAX_BRACKETS, MAX_MARKDOWN, images_in, render_markdown
 from dialometer.markup.mathematics import MAX_FORMULA, mathml
 
 HOSTILE = [
@@ -105,6 +105,11 @@ def test_only_images_that_the_study_has():
     html = render_markdown(text, frozenset({"media/färn.png"}), lambda path: f"/m/{len(path)}.png")
     assert '<img class="picture" src="/m/14.png" loading="lazy" alt="A fern">' in html
     assert '<span class="no-image">other</span>' in html
+    assert images_in("a ![b](my%20pic.png) [![c](<d e.png>)](f) `![g](h.png)` ![](i(j).png)") == [
+        "my pic.png",
+        "d e.png",
+        "i(j).png",
+    ]
     said = 'Write src="image:fern.png".'
     assert said in render_markdown(said, address=lambda path: f"/m/{path}"), (
         "words that look like ours stay as they are"

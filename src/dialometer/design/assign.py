@@ -107,13 +107,13 @@ def draw_more(study: Study, draw: Draw, snapshot: Snapshot) -> Draw:
 def _draw_pairs(study: Study, items: Mapping[str, tuple[str, ...]], snapshot: Snapshot) -> dict[str, DrawnPair]:
     """Which two systems the rater meets in each arena item."""
     pairs: dict[str, DrawnPair] = {}
-    numbers = {item.id: number for number, item in enumerate(study.items)}
     for item_id in (item_id for ids in items.values() for item_id in ids):
         item = study.items_by_id[item_id]
         if isinstance(item, ArenaItem):
             round_ = snapshot.item_counts.get(item.id, 0) // len(item.pairs)
-            rounds = _rng(study, _Stream.PAIR_ROUNDS, numbers[item.id], round_)
-            rng = _rng(study, _Stream.PAIRS, snapshot.ordinal, numbers[item.id])
+            number = study.item_numbers[item.id]
+            rounds = _rng(study, _Stream.PAIR_ROUNDS, number, round_)
+            rng = _rng(study, _Stream.PAIRS, snapshot.ordinal, number)
             pairs[item.id] = draw_pair(study.spec.arena, item, snapshot, rng=rng, rounds=rounds)
     return pairs
 

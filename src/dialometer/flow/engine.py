@@ -114,7 +114,6 @@ class Flow:
         self.clock = clock
         self.paths = Paths(study)
         self._seconds: dict[int, tuple[Path, list[float]]] = {}
-        self._pair_votes: Mapping[tuple[str, str], PairVotes] = {}
         spec_json = study.spec.model_dump_json()
         self.version = store.studies.register(study.spec.name, fingerprint(study), spec_json, clock())
         consent = study.texts[study.spec.texts.consent]
@@ -143,7 +142,7 @@ class Flow:
         at_ms = self.clock() if at_ms is None else at_ms
         self._refuse_blocked(external_id)
         session_id, token = secrets.token_urlsafe(12), token or new_token()
-        self._look_at_votes(source)
+        votes = self._votes(source)
         session = self.store.sessions.arrive(
             session_id=session_id,
             token=token,
@@ -154,19 +153,20 @@ class Flow:
             study_version=self.version,
             at_ms=at_ms,
             patience=self.patience(at_ms),
-            choose=self._choose,
+            choose=lambda snapshot: self._choose(replace(snapshot, pair_votes=votes)),
             conditions=self.study.cells,
             is_proven=is_proven,
             per_minute=per_minute,
         )
         return Arrival(session, token, is_new=session.id == session_id)
 
-    def _look_at_votes(self, source: Source) -> None:
+    def _votes(self, source: Source) -> Mapping[tuple[str, str], PairVotes]:
         """How the votes stand, for arenas that draw uncertain pairs. Read before the assigning transaction, which should be
         short: a vote that comes in between changes the next draw, and the probability that is stored is the one used."""
-        criterion = uncertain_criterion(self.study) if self.study.spec.items.kind == "arena" else None
-        if criterion is not None and self.study.spec.arena.pairs == "uncertain":
-            self._pair_votes = self.store.records.pair_votes(criterion, source)
+        spec = self.study.spec
+        is_wanted = spec.items.kind == "arena" and spec.arena.pairs == "uncertain"
+        criterion = uncertain_criterion(self.study) if is_wanted else None
+        return {} if criterion is None else self.store.records.pair_votes(criterion, source)
 
     def patience(self, at_ms: int) -> Patience:
         """Which sessions have left their slots by now, by the study's design."""
@@ -199,7 +199,7 @@ class Flow:
     def _choose(self, snapshot: Snapshot) -> Draw:
         if snapshot.quota is None:
             snapshot = replace(snapshot, quota=self.study.spec.recruitment.quota)
-        return draw_session(self.study, replace(snapshot, pair_votes=self._pair_votes))
+        return draw_session(self.study, snapshot)
 
     def _refuse_blocked(self, external_id: str) -> None:
         for rule in self.study.spec.quality:
@@ -393,12 +393,10 @@ class Flow:
 
     def _extend(self, session: Session, timing: Timing) -> int:
         """Gives one more batch; the session stays at its step, where the new items now begin, or passes on if none is left."""
-        self._look_at_votes(session.source)
+        votes = self._votes(session.source)
         extended = self.store.sessions.extend(
             session.id,
-            lambda current, snapshot: draw_more(
-                self.study, current.draw, replace(snapshot, pair_votes=self._pair_votes)
-            ),
+            lambda current, snapshot: draw_more(self.study, current.draw, replace(snapshot, pair_votes=votes)),
             timing.submitted_at_ms,
         )
         return session.step if extended.draw != session.draw else session.step + 1

@@ -71,7 +71,7 @@ class _Renderer(RendererHTML):
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
         words = escape(token.content, quote=True)
-        source = unquote(str(token.attrs.get("src", "")))
+        source = _source(token)
         if source not in env["images"]:
             return f'<span class="no-image">{words}</span>'
         return f'<img class="picture" src="{IMAGE_PREFIX}{escape(source, quote=True)}" alt="{words}">'
@@ -98,10 +98,25 @@ def _parser() -> MarkdownIt:
 _PARSER = _parser()
 
 
+def _cut(text: str) -> tuple[str, str]:
+    """What is read as Markdown, and what is shown as it was written."""
+    n_shown = MAX_MARKDOWN if text.count("[") <= MAX_BRACKETS else 0
+    return text[:n_shown], text[n_shown:]
+
+
+def _source(image: Token) -> str:
+    return unquote(str(image.attrs.get("src", "")))
+
+
+def images_in(text: str) -> list[str]:
+    """The paths of the images that a text names, as :func:`render_markdown` looks for them."""
+    tokens = _PARSER.parse(_cut(text)[0])
+    return [_source(child) for token in tokens for child in token.children or () if child.type == "image"]
+
+
 @lru_cache(maxsize=2_048)
 def _rendered(text: str, images: frozenset[str]) -> str:
-    n_shown = MAX_MARKDOWN if text.count("[") <= MAX_BRACKETS else 0
-    shown, rest = text[:n_shown], text[n_shown:]
+    shown, rest = _cut(text)
     env: dict[str, Any] = {"images": images}
     tokens = _PARSER.parse(shown, env)
     _arrange(tokens)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dialometer.errors import DialometerError
-from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.model.dialogue import Turn
 
 Message = dict[str, Any]
 
@@ -29,15 +29,6 @@ def as_messages_of(turns: Sequence[Turn], system_prompt: str = "") -> list[Messa
         if turn.text or turn.media:
             messages.append({"role": "user" if is_user else "assistant", "content": _content(turn)})
     return messages
-
-
-def write_messages(path: str | Path, dialogues: Iterable[Dialogue]) -> int:
-    """Write one JSON object per dialogue (``id``, ``messages`` and its metadata) and return how many."""
-    lines = [
-        {**dialogue.metadata, "id": dialogue.id, "messages": as_messages_of(dialogue.turns, dialogue.system_prompt)}
-        for dialogue in dialogues
-    ]
-    return write_lines(path, lines)
 
 
 def write_lines(path: str | Path, records: Sequence[Message]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dialometer.model.item import Item, ResponsesItem, turns_of
@@ -10,8 +9,6 @@ from dialometer.model.media_types import IMAGE_TYPES
 from dialometer.model.study import Study
 from dialometer.readers.media_content import content_fault
 from dialometer.readers.recordings import path_fault
-
-_IMAGE = re.compile(r"!\[[^\]\n]{0,500}\]\(\s*<?([^)\s<>]{1,300})")
 
 
 def media_files(study: Study) -> tuple[str, ...]:
@@ -54,6 +51,8 @@ def image_fault(study: Study, path: str) -> tuple[str, str] | None:
 def _named_images(study: Study) -> list[tuple[Item, str]]:
     if not study.shows_markdown:
         return []
+    from dialometer.markup.markdown import images_in  # noqa: PLC0415 - most studies need no Markdown
+
     named: dict[tuple[str, str], tuple[Item, str]] = {}
     for item in study.items:
         texts = [turn.text for turn in turns_of(item)]
@@ -61,5 +60,5 @@ def _named_images(study: Study) -> list[tuple[Item, str]]:
             texts.append(item.standard)
         for text in texts:
             if "![" in text:
-                named |= {(item.id, path): (item, path) for path in _IMAGE.findall(text)}
+                named |= {(item.id, path): (item, path) for path in images_in(text)}
     return list(named.values())

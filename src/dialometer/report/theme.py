@@ -98,7 +98,6 @@ MUTED = LIGHT["muted"]
 GRID = LIGHT["grid"]
 AXIS = LIGHT["axis"]
 PAPER = LIGHT["paper"]
-SHADE = LIGHT["shade"]
 ON_STRONG = LIGHT["on-strong"]
 ON_BRIGHT = LIGHT["on-bright"]
 SERIES: tuple[str, ...] = tuple(LIGHT[f"series-{i}"] for i in range(1, 9))

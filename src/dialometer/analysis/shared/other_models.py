@@ -73,12 +73,6 @@ def t_test(value: float, error: float, df: float, *, n: int, null: float, confid
     )
 
 
-def by_judgments(values: Floats, raters: Ints, items: Ints, null: float, confidence: float) -> Estimate:  # noqa: ARG001
-    """The mean of all judgments as if each came from another rater on another item: what many papers report."""
-    given = ~np.isnan(values)
-    return clustered_mean(values[given], np.arange(int(given.sum())), null=null, confidence=confidence)
-
-
 def simpler_models(options: Options) -> list[tuple[str, OneSample, str]]:
     """The models with their names, and what their claim is about where the declared one is about something else."""
     these, others = ("", "other items too") if options.has_fixed_items else ("these items only", "")

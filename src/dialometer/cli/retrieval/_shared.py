@@ -37,6 +37,13 @@ LearnFrom = Annotated[
 Lenient = Annotated[
     bool, typer.Option("--leave-out-unknown", help="Leave marked answers out that the knowledge base does not hold.")
 ]
+CrowdFile = Annotated[
+    Path | None,
+    typer.Option("--crowd", help="Ratings: folder of a judged study, or a table question, answer, rating."),
+]
+GoodFrom = Annotated[
+    float | None, typer.Option("--good-from", help="Mean rating from which the crowd calls an answer right.")
+]
 MarksFile = Annotated[
     Path | None,
     typer.Option(

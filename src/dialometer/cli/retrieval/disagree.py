@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dialometer.cli.options import AsJson, Cache, Database, Device
-from dialometer.cli.retrieval._shared import DialogueFile, KbFile, Lenient, Retrievers
+from dialometer.cli.retrieval._shared import CrowdFile, DialogueFile, GoodFrom, KbFile, Lenient, Retrievers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dialometer.retrieval.labels.disagreement import Disputed
 
@@ -28,13 +28,8 @@ def add_to(app: typer.Typer) -> None:
         kb_file: KbFile,
         dialogues: DialogueFile,
         retrievers: Retrievers = ["tfidf"],  # noqa: B006 - typer copies it
-        crowd: Annotated[
-            Path | None,
-            typer.Option("--crowd", help="Ratings: folder of a judged study, or a table question, answer, rating."),
-        ] = None,
-        good_from: Annotated[
-            float | None, typer.Option("--good-from", help="Mean rating from which the crowd calls an answer right.")
-        ] = None,
+        crowd: CrowdFile = None,
+        good_from: GoodFrom = None,
         n_shown: Annotated[int, typer.Option("--n", min=1, help="How many of each list are shown.")] = 10,
         out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write all of them as CSV.")] = None,
         device: Device = "auto",
@@ -48,6 +43,8 @@ def add_to(app: typer.Typer) -> None:
         With --crowd also every answer that the crowd calls right and the maker does not, and the other way round.
         """
         from dataclasses import asdict
+
+        from rich.markup import escape
 
         from dialometer.cli.console import results, working
         from dialometer.cli.retrieval._shared import read_both
@@ -76,15 +73,15 @@ def add_to(app: typer.Typer) -> None:
             typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
             return
         n_marked = sum(bool(right) for right in query_set.right)
-        _show(found, dict.fromkeys(firsts, n_marked), n_shown, has_crowd=judged is not None)
+        _show(found, list(firsts), n_marked, n_shown, has_crowd=judged is not None)
         if out is not None:
-            results.print(f"\nAll {len(found)} are in [bold]{out}[/]", soft_wrap=True)
+            results.print(f"\nAll {len(found)} are in [bold]{escape(str(out))}[/]", soft_wrap=True)
 
 
-def _show(found: Sequence[Disputed], n_questions: Mapping[str, int], n_shown: int, *, has_crowd: bool) -> None:
+def _show(found: Sequence[Disputed], labels: Sequence[str], n_all: int, n_shown: int, *, has_crowd: bool) -> None:
     from dialometer.cli.console import results
 
-    for label, n_all in n_questions.items():
+    for label in labels:
         own = [one for one in found if label in one.first_of and not one.is_makers]
         own.sort(key=lambda one: -(one.mean_rating or 0))
         results.print(

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dialometer.cli.options import AsJson, Cache, Database, Device, Seed, Speakers
-from dialometer.cli.retrieval._shared import DialogueFile, KbFile, LearnFrom, Lenient, MarksFile, Retrievers
+from dialometer.cli.retrieval._shared import (
+    CrowdFile,
+    DialogueFile,
+    GoodFrom,
+    KbFile,
+    LearnFrom,
+    Lenient,
+    MarksFile,
+    Retrievers,
+)
 
 if TYPE_CHECKING:
     from dialometer.retrieval.evaluation import ResampledUnit
@@ -31,13 +40,8 @@ def add_to(app: typer.Typer) -> None:
             2,
             10,
         ],
-        crowd: Annotated[
-            Path | None,
-            typer.Option("--crowd", help="Ratings: folder of a judged study, or a table question, answer, rating."),
-        ] = None,
-        good_from: Annotated[
-            float | None, typer.Option("--good-from", help="Mean rating from which the crowd calls an answer right.")
-        ] = None,
+        crowd: CrowdFile = None,
+        good_from: GoodFrom = None,
         by: Annotated[
             str, typer.Option("--by", help="Also by groups of questions: coreference (with and without).")
         ] = "",

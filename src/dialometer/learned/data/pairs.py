@@ -100,27 +100,6 @@ def numbered_gap_pairs(
     return pairs
 
 
-def gap_pairs(
-    rated: Sequence[RatedDialogue],
-    gap: float,
-    max_length_difference: int | None = None,
-    within_source: bool = False,
-    rng: np.random.Generator | None = None,
-    max_pairs: int | None = None,
-) -> list[DialoguePair]:
-    """As :func:`numbered_gap_pairs`, with ids; ``rng`` draws which of the two stands first."""
-    rng = rng or np.random.default_rng(0)
-    numbered = numbered_gap_pairs(
-        rated, gap, max_length_difference, within_source=within_source, max_pairs=max_pairs, rng=rng
-    )
-    is_first = rng.random(len(numbered)) < 0.5
-    ids = [row.id for row in rated]
-    return [
-        DialoguePair(ids[b], ids[w], True) if first else DialoguePair(ids[w], ids[b], False)
-        for b, w, first in zip(numbered.better, numbered.worse, is_first, strict=True)
-    ]
-
-
 def to_numbers(pairs: Sequence[DialoguePair], ids: Sequence[str]) -> NumberedPairs:
     """Pairs as places in a list of dialogue ids; an unknown id is an error."""
     place = {name: number for number, name in enumerate(ids)}

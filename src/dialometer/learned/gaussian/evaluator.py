@@ -97,10 +97,6 @@ class GaussianEvaluator(Evaluator):
         """Normal scores of behaviour and meaning: a space in which neighbours are alike in quality."""
         return self.describer(self._describe(dialogues, work)).scores.astype(np.float32)
 
-    def expected_ratings(self, dialogues: Sequence[Dialogue]) -> Floats:
-        """What a user would be expected to rate, on the scale from 1 to 5."""
-        return np.asarray(self.score(dialogues).values * self.temperature + self.centre)
-
     def compare(self, first: Dialogue, second: Dialogue) -> DialogueComparison:
         """Which of two is better; ``low`` and ``high`` are the ends of a 95 % interval of the model's own uncertainty."""
         described = self.describer(self._describe([first, second]))

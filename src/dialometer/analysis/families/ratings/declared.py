@@ -31,19 +31,14 @@ from dialometer.analysis.base.wording import (
     baseline,
     correction_name,
     factor_named,
-    interval_only,
     level_label,
-    p_words,
     system_label,
-    value_only,
 )
 from dialometer.analysis.families.ratings.consistency import ConsistencyChange
 from dialometer.analysis.families.ratings.consistency import difference as consistency_difference
 from dialometer.analysis.families.ratings.factor_effects import (
     Contrast,
     FactorEffects,
-    difference_words,
-    interval_of,
     is_same,
     null_of,
     shown,
@@ -333,23 +328,6 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
         notes=tuple(dict.fromkeys(notes)),
         is_confirmatory=True,
     )
-
-
-def declared_sentence(test: DeclaredTest, options: Options) -> str:
-    """One declared result in words."""
-    if not test.estimate.has_interval:
-        why = test.estimate.notes[0] if test.estimate.notes else "not enough data"
-        return f"{test.measure.label}, “{test.first}” against “{test.second}”: not known, {why}."
-    corrected = p_words(test.p_adjusted) + after_correction(options.correction)
-    is_sure = test.p_adjusted < 1 - options.confidence
-    if test.outcome == CONSISTENCY:
-        verb = "differ" if is_sure else "do not differ significantly"
-        details = f"difference in ICC {value_only(test.estimate)}, {interval_only(test.estimate)}, {corrected}"
-        return f"{test.measure.label}: “{test.first}” and “{test.second}” {verb} in consistency ({details})."
-    details = difference_words(test.measure, test.estimate, f"“{test.second}”")
-    verdict = "" if is_sure else "; not significant"
-    interval = interval_of(test.measure, test.estimate)
-    return f"{test.measure.label}: “{test.first}” is rated {details} ({interval}, {corrected}){verdict}."
 
 
 def declared_headlines(

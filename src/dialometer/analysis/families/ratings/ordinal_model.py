@@ -7,9 +7,7 @@ import numpy as np
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure
 from dialometer.analysis.base.scale_units import alpha_level
-from dialometer.errors import NotEnoughData
-from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.effects.ordinal_systems import METHOD, OrdinalSystems, ordinal_systems
+from dialometer.stats.effects.ordinal_systems import OrdinalSystems, ordinal_systems
 from dialometer.stats.observations import Floats, n_distinct
 
 MOST_CELLS = 250_000
@@ -44,13 +42,3 @@ def ordinal_of(measure: Measure, options: Options) -> OrdinalSystems:
         has_fixed_items=options.has_fixed_items,
         confidence=options.confidence,
     )
-
-
-def ordinal_difference(measure: Measure, first: int, second: int, options: Options) -> Estimate:
-    """One difference between two systems (codes), in points, by the ordinal model; unknown with a reason where it fails."""
-    if not has_order(measure):
-        return unknown(METHOD, "only for the points of one ordered scale")
-    try:
-        return ordinal_of(measure, options).difference(first, second)
-    except NotEnoughData as error:
-        return unknown(METHOD, str(error), n=len(measure.y))

@@ -63,11 +63,6 @@ class Best:
     p: float = math.nan
     """The corrected p-value of the lead over the next system."""
 
-    @property
-    def is_certain(self) -> bool:
-        """Whether every other system is behind it after correction."""
-        return self.system is not None and not self.rivals
-
     def claims(self, *, is_primary: bool = True) -> tuple[Claim, ...]:
         """What the sentence claims: that the system is ahead of those who are not its rivals."""
         return lead_claims([self.label, *self.behind], (), is_primary=is_primary)
