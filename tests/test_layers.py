@@ -86,7 +86,7 @@ def test_torch_stays_in_its_rooms():
 PARTS = {
     "web": ["server", "rater", "api", "study_app", "dashboard", "run"],
     "stats": [
-        "observations", "compute", "bootstrap", "clustered", "icc", "agreement", "effects", "ranking", "retrieval",
+        "observations", "compute", "sequential", "bootstrap", "clustered", "icc", "agreement", "effects", "ranking", "retrieval",
     ],
     "learned": ["data", "cmade", "gaussian", "evaluators", "experiments", "store_in_study"],
 }  # fmt: skip

@@ -24,7 +24,7 @@ LOCK_FILE = "study.lock.json"
 MAX_LOCK_BYTES = MAX_ITEMS_BYTES
 LATER: dict[str, tuple[str, ...]] = {
     "arena": (),
-    "analysis": ("bins", "judges"),
+    "analysis": ("bins", "judges", "looks", "spending", "stop"),
     "authors": (),
     "design": ("hold_minutes", "people_rate", "systems_per_item"),
     "judges": (),

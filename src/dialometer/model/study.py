@@ -358,6 +358,24 @@ class Comparison(Part):
         return tuple(pairs)
 
 
+class StoppingRule(Part):
+    """When the study closes by itself. The rule is checked at the declared looks; raters under way may finish."""
+
+    decided: bool = Field(default=True, description="Once the primary hypothesis is supported or contradicted.")
+    futile: float | None = Field(
+        default=None,
+        gt=0,
+        lt=0.5,
+        description="Once the predicted chance of deciding it at the planned number of raters is below this, such as 0.1.",
+    )
+    budget_cents: int | None = Field(
+        default=None, ge=1, description="Once raters have been paid so much, the platform's fee included."
+    )
+    every: int = Field(
+        default=10, ge=1, description="With looks at any time: checked whenever so many more raters have finished."
+    )
+
+
 class Analysis(Part):
     """What is declared in advance: the confirmatory analysis."""
 
@@ -386,6 +404,26 @@ class Analysis(Part):
     zeros: Literal["exclude", "half_minimum", "error"] = Field(
         default="half_minimum", description="What the logarithm does with magnitude estimates that are zero."
     )
+    looks: Literal["anytime"] | list[Annotated[int, Field(ge=2)]] | None = Field(
+        default=None,
+        description="When results may be looked at before the end: at any time, or at these numbers of finished raters, the last "
+        "being the planned one. Confidence intervals and p-values of comparisons then hold at every look.",
+    )
+    spending: Literal["obrien_fleming", "pocock"] = Field(
+        default="obrien_fleming",
+        description="With looks at fixed numbers of raters: how the error is spent, little at the first looks or evenly.",
+    )
+    stop: StoppingRule | None = Field(default=None, description="When the study closes by itself; never if left out.")
+
+    def checked_at(self, n_finished: int) -> list[int]:
+        """At how many raters the planned looks are that were reached, or the checks of the stopping rule at any time.
+
+        After the last planned look all raters count, also those beyond it.
+        """
+        if isinstance(self.looks, list):
+            reached = [n for n in self.looks if n <= n_finished]
+            return [*reached[:-1], n_finished] if len(reached) == len(self.looks) else reached
+        return list(range(self.stop.every, n_finished + 1, self.stop.every)) if self.stop else []
 
 
 class StudySpec(Part):

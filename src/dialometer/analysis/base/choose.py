@@ -108,6 +108,8 @@ def balance_table(data: StudyData) -> Table:
 
 def unfinished(data: StudyData) -> str:
     """A sentence when the study still lacks raters or judgments, else empty; what was collected elsewhere has ended there."""
+    if data.look is not None:
+        return data.look.unfinished
     if set(data.sessions["source"].unique()) == {"imported"}:
         return ""
     numbers = protocol(data.study)
@@ -142,7 +144,9 @@ def warnings(data: StudyData) -> tuple[str, ...]:
             f"({n_apart} more in all), although the same rater gives more similar answers than two would."
         )
     note = unfinished(data)
-    if note:
+    if data.look is not None:
+        notes.append(f"{note} {data.look.words}".strip())
+    elif note:
         notes.append(
             f"{note} Interim results are not a valid test: confidence intervals and p-values assume that the number of raters "
             "was fixed."
@@ -152,6 +156,9 @@ def warnings(data: StudyData) -> tuple[str, ...]:
 
 def nothing_left(data: StudyData) -> Findings:
     """The findings of a study without judgments: none were collected, or all of them were excluded."""
+    if data.look is not None and data.look.unfinished:
+        text = f"{data.look.words} {data.look.unfinished}"
+        return Findings(text, "Not enough data.", sections=(Section("none", "Results", problem=text),))
     counted = {reason: n for reason, n in data.n_left_out.items() if reason != PRACTICE}
     n = sum(counted.values())
     text = "There are no judgments yet."
@@ -232,9 +239,10 @@ def analyse(
     options = replace(
         options, n_resamples=n_resamples or options.n_resamples, seed=options.seed if seed is None else seed
     )
-    findings = (
-        [_run(family, data, options) for family in families(study)] if len(data.judgments) else [nothing_left(data)]
-    )
+    fitting = families(study)
+    for family in fitting:
+        data, options = family.at_look(data, options)
+    findings = [_run(family, data, options) for family in fitting] if len(data.judgments) else [nothing_left(data)]
     first = findings[0] if findings else Findings("There is no analysis for this design yet.", "")
     verdicts = tuple(verdict for part in findings for verdict in part.verdicts)
     summary = Summary(
@@ -262,7 +270,7 @@ def analyse(
             )
         ),
         methods=tuple(dict.fromkeys(_capital(method) for part in findings for method in part.methods)),
-        provenance=_provenance(as_declared, options, by),
+        provenance=_provenance(replace(data, study=as_declared.study), options, by),
         is_finished=not unfinished(data),
     )
 
@@ -304,6 +312,9 @@ def _provenance(data: StudyData, options: Options, by: Sequence[str]) -> dict[st
         "dialometer": __version__,
         "command": report_command(data, options, by),
     }
+    if data.look is not None and data.look.stopped:
+        made["stopped"] = data.look.stopped
+        made["stopped_because"] = data.look.stop_words
     times = data.judgments["answered_at"].drop_nulls()
     if len(times):
         made["first_judgment"] = str(times.min())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dialometer.analysis.base.battles import BATTLE_COLUMNS, battles_table
 from dialometer.analysis.base.judge_verdicts import named_judges, one_verdict_each
+from dialometer.analysis.base.look_state import LookState
 from dialometer.errors import DialometerError
 from dialometer.exchange.export_folder import read_manifest
 from dialometer.exchange.formula_cells import is_escaped, restored_frame
@@ -86,6 +87,8 @@ class StudyData:
     """Every single answer of models under the judge's name: each order and each sample."""
     battles: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=BATTLE_COLUMNS))
     """One row per system that a rater talked to in an arena: how it was written, and what the vote weighs."""
+    look: LookState | None = None
+    """Which look these data are, where the study declares looks before its end."""
     shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What several analyses of these data need and is computed once; other data begin with nothing."""
 
@@ -103,6 +106,26 @@ class StudyData:
     def completed_sessions(self) -> pl.DataFrame:
         """Used sessions that went to the end; only these have a duration that means something."""
         return self.used_sessions().filter(pl.col("state") == "completed")
+
+    def raters_by_finish(self) -> list[str]:
+        """Raters whose judgments count and who went to the end, in the order in which they finished."""
+        ended = pl.col("started_at_ms") + (1000 * pl.col("duration_s").fill_null(0)).cast(pl.Int64)
+        return self.completed_sessions().sort(ended, maintain_order=True)["rater"].to_list()
+
+    def of_raters(self, raters: Sequence[str], reason: str) -> StudyData:
+        """The data of some raters alone, as if the others had not come yet; ``reason`` says why theirs are left out."""
+        is_kept = pl.col("rater").is_in(list(raters))
+        judgments = self.judgments.filter(is_kept)
+        n_out = len(self.judgments) - len(judgments)
+        return replace(
+            self,
+            judgments=judgments,
+            sessions=self.sessions.filter(is_kept | pl.col("is_excluded") | ~pl.col("source").is_in(self.sources)),
+            answers=self.answers.filter(is_kept),
+            chats=self.chats.filter(is_kept),
+            battles=self.battles.filter(is_kept),
+            n_left_out={**self.n_left_out, **({reason: n_out} if n_out else {})},
+        )
 
     def of_criterion(self, criterion: str) -> pl.DataFrame:
         """The judgments on one criterion."""

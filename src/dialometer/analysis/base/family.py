@@ -115,6 +115,10 @@ class Family(ABC):
     def run(self, data: StudyData, options: Options) -> Findings:
         """All that the family reports; sections that cannot be computed say why."""
 
+    def at_look(self, data: StudyData, options: Options) -> tuple[StudyData, Options]:
+        """The data and settings of the report; a study that declares looks before its end has those of its last look."""
+        return data, options
+
     def decides(self, study: Study, comparison: Comparison) -> bool:
         """Whether the family tests this comparison of a study that it fits."""
         return False

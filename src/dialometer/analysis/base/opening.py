@@ -70,6 +70,8 @@ def next_steps(data: StudyData, findings: Sequence[Findings], unfinished: str) -
             "(dialometer freeze, dialometer serve).",
             *own,
         )
+    if data.look is not None and data.look.next_step:
+        return (data.look.next_step, *own)
     if unfinished:
         return ("Finish the study before drawing conclusions: interim results are not a valid test.", *own)
     return own

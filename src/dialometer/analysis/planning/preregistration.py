@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.base.wording import percent
+from dialometer.analysis.base.wording import listed, percent
 from dialometer.analysis.planning.power import DEFAULT, Setting, simulate_tests
 from dialometer.analysis.planning.power_report import assumption_words
 from dialometer.analysis.planning.simulated_study import n_items_of, planted, simulated_data
@@ -26,6 +26,7 @@ from dialometer.model.quality import QualityRule
 from dialometer.model.report import Method
 from dialometer.model.study import Comparison, Study
 from dialometer.stats.clustered.proportion import proportion
+from dialometer.stats.sequential.planned import WORDS as SPENDING
 
 FEW = 100
 """Resamples of the trial run, which only shows which methods are used; the study's own number is written down."""
@@ -217,8 +218,32 @@ def _sampling(study: Study, n_raters: int, power: PlannedPower | None, n_collect
         wanted += f"; {spec.design.judgments_per_item} raters for each item"
     yield "Sample size", f"{wanted}."
     yield "Sample size rationale", _rationale(study, power)
-    stop = f"Data collection ends when {n_raters} raters have finished"
-    yield "Stopping rule", f"{stop}. Results seen before that are not used to decide when to stop."
+    yield "Stopping rule", f"Data collection ends when {n_raters} raters have finished{_stops(study)}"
+
+
+def _stops(study: Study) -> str:
+    """How looks before the end may end the study."""
+    declared = study.spec.analysis
+    if declared.looks is None:
+        return ". Results seen before that are not used to decide when to stop."
+    rule = declared.stop
+    if isinstance(declared.looks, list):
+        numbers = listed(map(str, declared.looks))
+        looks = f"Results are looked at when {numbers} raters have finished, and at no other time"
+        how = f"the error is spent over the looks by a {SPENDING[declared.spending]} function (Lan and DeMets 1983)"
+    else:
+        looks = "Results may be looked at any time"
+        how = "tests and confidence intervals are those of an asymptotic confidence sequence (Robbins' normal mixture)"
+    sure = f"{looks}: {how}, so that the error rate of {1 - declared.confidence:.2g} holds over all looks together."
+    if rule is None:
+        return f". {sure} Data collection may end at any look." if declared.looks == "anytime" else f". {sure}"
+    reasons = ["the primary hypothesis is supported or contradicted"] if rule.decided else []
+    if rule.futile:
+        reasons.append(f"the predicted chance of deciding it by the end is below {percent(rule.futile)}")
+    if rule.budget_cents:
+        reasons.append(f"{rule.budget_cents / 100:,.2f} {study.spec.recruitment.currency} are spent")
+    when = f", checked after every {rule.every} raters" if declared.looks == "anytime" else ""
+    return f", or earlier when {listed(reasons, conjunction='or')}{when}. {sure}"
 
 
 def _rationale(study: Study, power: PlannedPower | None) -> str:

@@ -48,7 +48,7 @@ def growth(test: Estimate, confidence: float) -> float:
     error = standard_error(test, df)
     if not (effect > 0 and error > 0 and math.isfinite(error)):
         return math.inf
-    alpha = 1 - confidence
+    alpha = float(test.details.get("level_this_look", 1 - confidence))
     if p_adjusted(test) > 0 and test.p_value > 0:
         alpha *= min(1.0, test.p_value / p_adjusted(test))
     factor = 1.0

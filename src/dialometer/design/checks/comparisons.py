@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from dialometer.design.checks.checker import Checker
 from dialometer.design.positions import Path
+from dialometer.design.protocol import protocol
 from dialometer.model.scale import Scale
 from dialometer.model.study import Comparison
 
@@ -120,4 +121,60 @@ def margin_problem(scale: Scale, margin: float) -> tuple[str, str] | None:
     return None
 
 
-CHECKS = (_analysis_is_possible,)
+def _looks_fit(c: Checker) -> None:
+    """Looks before the end: rising numbers of raters up to the planned one, and a rule that has what it needs."""
+    analysis, path = c.spec.analysis, ("analysis", "looks")
+    is_asked = analysis.looks is not None or analysis.stop is not None
+    is_sound = not any(problem.severity == "error" for problem in c.problems)
+    planned = protocol(c.study).n_raters if is_asked and is_sound else None
+    if isinstance(analysis.looks, list):
+        looks = analysis.looks
+        if len(looks) < 2 or any(later <= earlier for earlier, later in pairwise(looks)):
+            c.add(path, "looks are at least two numbers of raters, in rising order", "write them as [40, 80, 120]")
+        elif planned is not None and looks[-1] != planned:
+            wrong = "beyond" if looks[-1] > planned else "before"
+            c.add(
+                path,
+                f"the last look, at {looks[-1]} raters, is {wrong} the {planned} raters that the study takes",
+                f"end with {planned}, or set 'quota: {looks[-1]}' under recruitment",
+            )
+    elif "spending" in analysis.model_fields_set:
+        c.add(
+            ("analysis", "spending"),
+            "the error is spent over planned looks only",
+            "list them, as in looks: [40, 80, 120]",
+        )
+    _stop_fits(c, planned)
+
+
+def _stop_fits(c: Checker, planned: int | None) -> None:
+    rule, path = c.spec.analysis.stop, ("analysis", "stop")
+    if rule is None:
+        return
+    if c.spec.analysis.looks is None:
+        c.add(
+            path, "a study without looks before its end cannot stop early", "declare 'looks: anytime' or planned looks"
+        )
+    if (rule.decided or rule.futile) and not c.spec.analysis.comparisons:
+        c.add(
+            path,
+            "the rule waits for a hypothesis, and no comparison is declared",
+            "declare it under analysis.comparisons",
+        )
+    if rule.futile and planned is None and not isinstance(c.spec.analysis.looks, list):
+        c.add(
+            (*path, "futile"),
+            "the chance at the planned end needs a planned number of raters",
+            "add 'quota:' under recruitment",
+        )
+    if rule.budget_cents is not None and not c.spec.recruitment.pay_cents:
+        c.add(
+            (*path, "budget_cents"),
+            "raters are not paid, so the budget is never spent",
+            "add 'pay_cents:' under recruitment",
+        )
+    if not (rule.decided or rule.futile or rule.budget_cents):
+        c.add(path, "the rule never stops the study", "set one of decided, futile and budget_cents")
+
+
+CHECKS = (_analysis_is_possible, _looks_fit)

@@ -1,13 +1,14 @@
-"""Many tests at once: p-values that stay honest about how many questions were asked.
+"""Many tests at once: p-values that stay honest about how many questions were asked, and how often.
 
 Checked against ``statsmodels.stats.multitest.multipletests(p, method="holm" | "fdr_bh" | "bonferroni")``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +16,35 @@ from numpy.typing import ArrayLike
 from dialometer.errors import UnknownName
 from dialometer.model.estimate import Estimate
 from dialometer.stats.observations import Floats, numbers
+from dialometer.stats.sequential.look import SequentialLook
 
 Correction = Literal["holm", "benjamini-hochberg", "bonferroni", "none"]
+
+
+class _AtLook(str):
+    """The name of a correction with the look at which it is made: many looks are corrected for where many tests are."""
+
+    look: SequentialLook
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return at_look, (str(self), self.look)
+
+
+def at_look(correction: Correction, look: SequentialLook) -> Correction:
+    """The correction at a look: p-values and intervals then hold at every look too. It keeps its name."""
+    made = _AtLook(correction)
+    made.look = look
+    return cast("Correction", made)
+
+
+def look_of(correction: Correction) -> SequentialLook | None:
+    """The look of a correction; None where the number of raters is fixed."""
+    return getattr(correction, "look", None)
+
+
+def without_look(correction: Correction) -> Correction:
+    """The correction for p-values that hold at every look already."""
+    return cast("Correction", str.__str__(correction)) if look_of(correction) else correction
 
 
 def _with_family(p_values: ArrayLike) -> tuple[Floats, Floats]:
@@ -55,6 +83,10 @@ def _spread(p: Floats, family: Floats, adjusted: Floats) -> Floats:
 
 def adjust(p_values: ArrayLike, correction: Correction = "holm") -> Floats:
     """P-values corrected by the procedure a study declares."""
+    look = look_of(correction)
+    if look is not None:
+        held = [p if math.isnan(p) else look.p_value(p) for p in numbers(p_values).tolist()]
+        return adjust(held, without_look(correction))
     if correction == "none":
         return numbers(p_values).copy()
     procedures = {"holm": holm, "benjamini-hochberg": benjamini_hochberg, "bonferroni": bonferroni}
@@ -65,7 +97,13 @@ def adjust(p_values: ArrayLike, correction: Correction = "holm") -> Floats:
 
 
 def adjust_estimates(estimates: Sequence[Estimate], correction: Correction = "holm") -> tuple[Estimate, ...]:
-    """The estimates as one family: each gains ``p_adjusted``, the procedure and the size of the family in its details."""
+    """The estimates as one family: each gains ``p_adjusted``, the procedure and the size of the family in its details.
+
+    At a look their intervals and p-values become those that hold at every look.
+    """
+    look = look_of(correction)
+    if look is not None:
+        return adjust_estimates([look.applied(estimate) for estimate in estimates], without_look(correction))
     adjusted = adjust([estimate.p_value for estimate in estimates], correction)
     n_tests = int(np.sum(~np.isnan(adjusted)))
     return tuple(

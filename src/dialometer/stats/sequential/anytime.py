@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from scipy import special
 
-from dialometer.stats.sequential.look import Look, quantile
+from dialometer.stats.sequential.look import SequentialLook, quantile
 
 FIRST = 10
 """Raters before the first look: with fewer, tests are too far from normal to be repeated."""
@@ -26,7 +26,7 @@ NARROWEST_AT = 0.5
 
 
 @dataclass(frozen=True)
-class AnytimeLook(Look):
+class AnytimeLook(SequentialLook):
     """A look at ``n`` raters of ``planned``; ``alpha`` is the level for which the bound is made narrowest."""
 
     n: int

@@ -10,6 +10,7 @@ the bounds is smaller (the Gaussian correlation inequality of Royen 2014): the e
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from scipy import special, stats
 from dialometer.model.estimate import Estimate
 
 
-class Look(ABC):
+class SequentialLook(ABC):
     """One look. Results of several looks hold together: the chance of an error at any of them is at most alpha."""
 
     n: int
@@ -53,7 +54,7 @@ class Look(ABC):
             return estimate
         alpha, p = 1 - estimate.confidence, estimate.p_value
         is_one_sided = "lower_bound" in estimate.details  # two one-sided tests with an interval of 1 - 2 alpha
-        held = p if not p == p else self.one_sided(p) if is_one_sided else self.p_value(p)  # noqa: PLR0124 - nan
+        held = p if math.isnan(p) else self.one_sided(p) if is_one_sided else self.p_value(p)
         factor = self._factor(alpha, estimate.df)
         low = estimate.value - factor * (estimate.value - estimate.low)
         high = estimate.value + factor * (estimate.high - estimate.value)
@@ -76,7 +77,7 @@ class Look(ABC):
         """
         share = min(self.n / self.planned, 1.0)
         p = float(estimate.details.get("p_this_look", estimate.p_value))
-        if p != p or share >= 1:  # noqa: PLR0124 - nan: no test yet, so nothing is known
+        if math.isnan(p) or share >= 1:  # without a test nothing is known
             return 1.0 if share < 1 else 0.0
         z, bound = quantile(p), quantile(self.last_level(alpha))
         end, spread = z / share**0.5, ((1 - share) / share) ** 0.5

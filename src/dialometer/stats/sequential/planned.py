@@ -23,7 +23,7 @@ from scipy import optimize, special
 
 from dialometer.errors import DialometerError
 from dialometer.stats.observations import Floats
-from dialometer.stats.sequential.look import Look, quantile
+from dialometer.stats.sequential.look import SequentialLook, quantile
 
 Spending = Literal["obrien_fleming", "pocock"]
 WORDS: dict[Spending, str] = {"obrien_fleming": "O'Brien-Fleming-like", "pocock": "Pocock-like"}
@@ -35,7 +35,7 @@ _LEVELS = tuple(np.concatenate([10.0 ** np.linspace(-12, -2.1, 34), np.linspace(
 
 
 @dataclass(frozen=True)
-class PlannedLook(Look):
+class PlannedLook(SequentialLook):
     """The last of the looks that were reached; ``reached`` are the raters at each of them, this one included."""
 
     reached: tuple[int, ...]
@@ -136,7 +136,9 @@ class _Walk:
         """On to n, within the bound."""
         step, end = math.sqrt(n - self.n), min(bound, _FARTHEST) * math.sqrt(n)
         points = end * _POINTS
-        density = np.exp(-(((points[:, None] - self.points) / step) ** 2) / 2) @ self.mass / (step * math.sqrt(2 * math.pi))
+        density = (
+            np.exp(-(((points[:, None] - self.points) / step) ** 2) / 2) @ self.mass / (step * math.sqrt(2 * math.pi))
+        )
         self.n, self.points, self.mass = n, points, density * end * _WEIGHTS
 
 

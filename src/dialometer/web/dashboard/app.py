@@ -23,6 +23,7 @@ from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn
 from dialometer.web.dashboard.login_pages import LoginPages, sign_in_of
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies
+from dialometer.web.dashboard.stopping import StoppingWatch
 from dialometer.web.server.failures import TooLarge, headers_of, reference_of
 from dialometer.web.server.guard import Guard
 from dialometer.web.server.metrics import RequestCounter, declare_metrics
@@ -74,7 +75,9 @@ def create_dashboard(studies: RunningStudies, accounts: Accounts) -> DashboardGu
         return await run_in_threadpool(error_page, dashboard, error)
 
     app = Router(routes, redirect_slashes=False)
-    return DashboardGuard(app, dashboard, RequestCounter(declare_metrics()), refuse)
+    watch = StoppingWatch(studies, dashboard.reports)
+    watch.start()
+    return DashboardGuard(app, dashboard, RequestCounter(declare_metrics()), refuse, watch)
 
 
 def error_page(dashboard: Dashboard, error: Exception) -> Response:
@@ -104,9 +107,11 @@ class DashboardGuard(Guard):
         dashboard: Dashboard,
         counter: RequestCounter,
         refuse: Callable[[Request, Exception], Awaitable[Response]],
+        watch: StoppingWatch,
     ) -> None:
         super().__init__(app, dashboard.studies.settings, counter, refuse)
         self.dashboard = dashboard
+        self.watch = watch
         policy = b"content-security-policy"
         self._headers = [
             (name, value + b"; frame-src 'self'" if name == policy else value)
@@ -118,7 +123,8 @@ class DashboardGuard(Guard):
         return MAX_UPLOAD_BYTES if scope["path"].endswith("/files") else super().max_body_bytes(scope)
 
     def close(self) -> None:
-        """Stops the analysis that is being computed."""
+        """Stops the analysis that is being computed, and the watch over stopping rules."""
+        self.watch.close()
         self.dashboard.reports.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.measures import gold_items
-from dialometer.analysis.shared.next_steps import FOR_REAL_DATA, next_steps
+from dialometer.analysis.shared.next_steps import FOR_REAL_DATA, NEW_STUDY, next_steps
 from dialometer.analysis.shared.verdicts import tested_hypotheses
 from dialometer.model.study import Study
 
@@ -27,6 +27,8 @@ class Hypotheses(Family):
         steps = next_steps(tested, data.judgments["rater"].n_unique(), n_items)
         if data.sources == ("simulated",):
             steps = tuple(step for step in steps if step not in FOR_REAL_DATA)
+        if data.look is not None and (data.look.unfinished or data.study.spec.analysis.looks == "anytime"):
+            steps = tuple(step for step in steps if step != NEW_STUDY)
         return Findings(
             "",
             "",

@@ -51,7 +51,7 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Headline, Section, Table
 from dialometer.model.study import Comparison, Factor, Study
 from dialometer.stats.clustered.clustered import clustered_mean
-from dialometer.stats.effects.multiplicity import adjust
+from dialometer.stats.effects.multiplicity import adjust_estimates
 
 SIZE, CONSISTENCY = "size of ratings", "consistency"
 
@@ -204,9 +204,9 @@ def _corrected(tests: list[DeclaredTest], options: Options) -> list[DeclaredTest
         families.setdefault(test.comparison.name, []).append(place)
     made = list(tests)
     for places in families.values():
-        adjusted = adjust([tests[place].estimate.p_value for place in places], options.correction)
-        for place, p in zip(places, adjusted, strict=True):
-            made[place] = replace(tests[place], p_adjusted=float(p))
+        adjusted = adjust_estimates([tests[place].estimate for place in places], options.correction)
+        for place, estimate in zip(places, adjusted, strict=True):
+            made[place] = replace(tests[place], estimate=estimate, p_adjusted=float(estimate.details["p_adjusted"]))
     return made
 
 

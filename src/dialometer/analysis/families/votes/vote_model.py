@@ -18,7 +18,7 @@ from dialometer.analysis.shared.effect_words import expected_share
 from dialometer.analysis.shared.ranking import adjusted_pairs, difference
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.effects.multiplicity import Correction, adjust
+from dialometer.stats.effects.multiplicity import Correction, adjust, without_look
 from dialometer.stats.ranking.bradley_terry import BradleyTerry, Ties, bradley_terry
 from dialometer.stats.ranking.strength_contrasts import StrengthContrasts
 from dialometer.stats.ranking.vote_variance import VoteVariance, is_item_per_rater, vote_variance
@@ -164,7 +164,7 @@ def _adjusted(p_values: list[float], n_systems: int, correction: Correction) -> 
 
 def _corrected(pairs: Contrasts, n_systems: int, correction: Correction) -> Contrasts:
     tidy = adjusted_pairs(pairs, correction)
-    p_values = _adjusted([gap.p_value for gap in tidy.values()], n_systems, correction)
+    p_values = _adjusted([gap.p_value for gap in tidy.values()], n_systems, without_look(correction))
     return {
         pair: replace(gap, details={**gap.details, "p_adjusted": p})
         for (pair, gap), p in zip(tidy.items(), p_values, strict=True)
