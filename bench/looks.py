@@ -99,7 +99,10 @@ def measured(design: str, n_studies: int, seed: int, *, has_effect: bool) -> dic
     out["fixed"] = {"claims": _share(sum(fixed), n_studies), "raters": planned}
     for way in WAYS:
         ended = [first_claim(row, way, planned) for row in rows]
-        out[way] = {"claims": _share(sum(n > 0 for n in ended), n_studies), "raters": float(np.mean([n or planned for n in ended]))}
+        out[way] = {
+            "claims": _share(sum(n > 0 for n in ended), n_studies),
+            "raters": float(np.mean([n or planned for n in ended])),
+        }
     return out
 
 
