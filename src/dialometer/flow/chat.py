@@ -29,15 +29,15 @@ MAX_FAILED_TRIES = 5
 ENDLESS = f"the response has more than {MAX_REPLY_LENGTH:,} characters"
 
 
-def checked_message(text: str) -> str:
+def checked_message(text: str, most: int = MAX_MESSAGE_LENGTH) -> str:
     """A rater's message as it is stored; raises :class:`FlowError` where there is none or too much of it."""
     try:
         message = clean_text(text)
     except ValueError as error:
         raise FlowError("the message holds characters that cannot be shown", remedy="remove them") from error
-    if not message or len(message) > MAX_MESSAGE_LENGTH:
+    if not message or len(message) > most:
         raise FlowError(
-            f"a message has 1 to {MAX_MESSAGE_LENGTH} characters",
+            f"a message has 1 to {most} characters",
             remedy="shorten it" if message else "write something",
         )
     return message

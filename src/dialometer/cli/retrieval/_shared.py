@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from dialometer.neural.work import Work
     from dialometer.retrieval.avatar import Avatar
     from dialometer.retrieval.knowledge_base import KnowledgeBase
@@ -65,6 +67,18 @@ CalibrateOn = Annotated[
     Path | None,
     typer.Option("--dialogues", help="Dialogues with marked answers; confidence is learned on them."),
 ]
+
+
+def serve_page(app: ASGIApp, host: str, port: int, *, what: str, end: str = "Ctrl+C ends it.") -> None:
+    """Serves a page of its own until Ctrl+C, and says where."""
+    from dialometer.cli.console import results
+    from dialometer.web.run import Listening, address_of, bind
+    from dialometer.web.server.standalone import serve_standalone
+
+    sock = bind(Listening(host, port))
+    results.print(f"{what} at [bold]{address_of(sock, '')}[/]. {end}", soft_wrap=True)
+    results.file.flush()
+    serve_standalone(app, sock)
 
 
 def read_both(

@@ -42,27 +42,18 @@ def add_to(app: typer.Typer) -> None:
         In the terminal an empty line or Ctrl+D ends the conversation; questions may also come from a pipe, one a line.
         """
         from dialometer.cli.console import working
-        from dialometer.cli.retrieval._shared import avatar_of
+        from dialometer.cli.retrieval._shared import avatar_of, serve_page
 
         with working(device, cache) as work:
             avatar = avatar_of(
                 kb_or_avatar, retriever, dialogues, threshold, work, lenient=lenient, cost_of_wrong=cost_of_wrong
             )
         if web:
-            _serve(avatar, host, port, title)
+            from dialometer.web.rater.avatar import create_avatar_app
+
+            serve_page(create_avatar_app(avatar, title=title), host, port, what="Talk")
         else:
             _talk(avatar, as_json=as_json)
-
-
-def _serve(avatar: Avatar, host: str, port: int, title: str) -> None:
-    from dialometer.cli.console import results
-    from dialometer.web.rater.avatar import serve_avatar
-    from dialometer.web.run import Listening, address_of, bind
-
-    sock = bind(Listening(host, port))
-    results.print(f"Talk at [bold]{address_of(sock, '')}[/]. Ctrl+C ends it.", soft_wrap=True)
-    results.file.flush()
-    serve_avatar(avatar, sock, title=title)
 
 
 def _talk(avatar: Avatar, *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from dialometer.cli.options import AsJson, Cache, Device, Speakers
 from dialometer.cli.retrieval._shared import DialogueFile, KbFile, OneRetriever
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.labels.labelling import AnswerFinder, MakerLabels
+    from dialometer.retrieval.labels.labelling import MakerLabels
 
 
 def add_to(app: typer.Typer) -> None:
@@ -43,9 +43,11 @@ def add_to(app: typer.Typer) -> None:
         continues where you stopped. 'retrieval evaluate', 'pool' and 'train' read what it writes.
         """
         from dialometer.cli.console import working
+        from dialometer.cli.retrieval._shared import serve_page
         from dialometer.retrieval.knowledge_base import read_knowledge_base
         from dialometer.retrieval.labels.labelling import AnswerFinder, open_labels
         from dialometer.retrieval.selection import select_one
+        from dialometer.web.rater.labelling import create_labelling_app
 
         kb = read_knowledge_base(kb_file)
         labels = open_labels(kb, dialogues, out, begin_again=begin_again)
@@ -54,21 +56,11 @@ def add_to(app: typer.Typer) -> None:
                 made = select_one(retriever)
                 with working(device, cache) as work:
                     finder = AnswerFinder(made.fit(kb, work))
-                _serve(labels, finder, host, port)
+                app = create_labelling_app(labels, finder)
+                serve_page(app, host, port, what="Label", end="Ctrl+C ends it; nothing is lost.")
         finally:
             labels.close()
             _tell(labels, as_json=as_json)
-
-
-def _serve(labels: MakerLabels, finder: AnswerFinder, host: str, port: int) -> None:
-    from dialometer.cli.console import results
-    from dialometer.web.rater.labelling import serve_labelling
-    from dialometer.web.run import Listening, address_of, bind
-
-    sock = bind(Listening(host, port))
-    results.print(f"Label at [bold]{address_of(sock, '')}[/]. Ctrl+C ends it; nothing is lost.", soft_wrap=True)
-    results.file.flush()
-    serve_labelling(labels, finder, sock)
 
 
 def _tell(labels: MakerLabels, *, as_json: bool) -> None:

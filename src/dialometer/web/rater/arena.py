@@ -26,7 +26,7 @@ from dialometer.flow.chat import checked_message
 from dialometer.model.live import Live
 from dialometer.model.session import Session
 from dialometer.storage.conversations import PLACES
-from dialometer.web.rater.chat import N_AGENTS, Talks, read_message
+from dialometer.web.rater.chat import N_AGENTS, TalkLocks, read_message
 from dialometer.web.rater.live_text import HEADERS, NDJSON, PAUSE_S
 from dialometer.web.rater.service import Service
 from dialometer.web.rater.turn_drawing import reply_html
@@ -53,7 +53,7 @@ class ArenaRoom:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._thinking = CapacityLimiter(N_AGENTS)
-        self._talks = Talks()
+        self._talks = TalkLocks()
         self._asked: dict[tuple[str, str, int], asyncio.Task[None]] = {}
 
     async def say(

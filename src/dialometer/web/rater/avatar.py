@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import secrets
-import socket
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,20 +17,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
 from dialometer.errors import FlowError
-from dialometer.model.dialogue import Turn, clean_text
+from dialometer.flow.chat import checked_message
+from dialometer.model.dialogue import Turn
 from dialometer.report.theme import DARK, LIGHT, drawing_rules
 from dialometer.retrieval.avatar import Avatar, AvatarReply
 from dialometer.retrieval.threshold import trade_off_inline
-from dialometer.web.server.failures import as_json, headers_of, status_of
-from dialometer.web.server.guard import Guard
-from dialometer.web.server.logs import log_failure, set_up
 from dialometer.web.server.media import MediaFiles, shown_recording
-from dialometer.web.server.metrics import RequestCounter, declare_metrics
 from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
 from dialometer.web.server.security import (
     RateLimits,
@@ -42,7 +38,7 @@ from dialometer.web.server.security import (
     is_local,
     set_cookie,
 )
-from dialometer.web.server.settings import Settings
+from dialometer.web.server.standalone import is_script, refuse_plainly, standalone_app
 from dialometer.web.server.static_files import STATIC, Assets
 
 MAX_TALKS = 1000
@@ -96,13 +92,7 @@ class Talks:
 
     def say(self, secret: str, text: str) -> Exchange:
         """One message and its reply; messages of one visitor are answered one after the other."""
-        try:
-            message = clean_text(text)
-        except ValueError as error:
-            raise FlowError("the message holds characters that cannot be shown", remedy="remove them") from error
-        if not message or len(message) > MAX_MESSAGE_LENGTH:
-            remedy = "shorten it" if message else "write something"
-            raise FlowError(f"a message has 1 to {MAX_MESSAGE_LENGTH} characters", remedy=remedy)
+        message = checked_message(text, MAX_MESSAGE_LENGTH)
         talk = self.open(secret)
         with talk.lock:
             if len(talk.exchanges) >= MAX_EXCHANGES:
@@ -124,32 +114,16 @@ MESSAGES_PER_MINUTE = 60
 KEPT_S = 24 * 3600
 
 
-def create_avatar_app(avatar: Avatar, *, title: str = "", settings: Settings | None = None) -> ASGIApp:
+def create_avatar_app(avatar: Avatar, *, title: str = "") -> ASGIApp:
     """The application of one avatar; its conversations go with it."""
-    settings = settings or Settings(max_body_bytes=16 * 1024)
-    pages = _Pages(avatar, title or avatar.fitted.kb.name or "Avatar", settings)
-    app = Router(pages.routes(), redirect_slashes=False)
-    return Guard(app, settings, RequestCounter(declare_metrics()), pages.refuse)
-
-
-def serve_avatar(avatar: Avatar, sock: socket.socket, *, title: str = "", log_level: str = "warning") -> None:
-    """Serves until a signal ends it."""
-    from uvicorn import Config, Server  # noqa: PLC0415 - the rest of the package works without it
-
-    from dialometer.web.server.connections import ConnectionLimits, guarded  # noqa: PLC0415 - as above
-
-    set_up(log_level)
-    app = create_avatar_app(avatar, title=title)
-    http = guarded(ConnectionLimits(), trusted="127.0.0.1")
-    config = Config(app, http=http, log_config=None, access_log=False, server_header=False, lifespan="off", ws="none")
-    Server(config).run(sockets=[sock])
+    pages = _Pages(avatar, title or avatar.fitted.kb.name or "Avatar")
+    return standalone_app(pages.routes(), pages.refuse)
 
 
 class _Pages:
-    def __init__(self, avatar: Avatar, title: str, settings: Settings) -> None:
+    def __init__(self, avatar: Avatar, title: str) -> None:
         self.avatar = avatar
         self.title = title
-        self.root = settings.root_path
         self.talks = Talks(avatar)
         kb = avatar.fitted.kb
         self._recordings = {answer.id: answer.recording for answer in kb.answers}
@@ -177,7 +151,7 @@ class _Pages:
         """The conversation so far."""
         secret = cookie(request, COOKIE) or secrets.token_urlsafe(24)
         response = HTMLResponse(self._render(secret, self.talks.look(secret)))
-        set_cookie(request, response, COOKIE, secret, path=self.root or "/", is_embedded=False, max_age_s=KEPT_S)
+        set_cookie(request, response, COOKIE, secret, path="/", is_embedded=False, max_age_s=KEPT_S)
         return response
 
     async def say(self, request: Request) -> Response:
@@ -191,7 +165,7 @@ class _Pages:
             self.messages.take(address)
         exchange = await run_in_threadpool(self.talks.say, secret, text)
         content = {**_as_json(exchange), "recording": self._playing(exchange.spoken)}
-        return JSONResponse(content) if _is_script(request) else self._back()
+        return JSONResponse(content) if is_script(request) else self._back()
 
     async def threshold(self, request: Request) -> Response:
         """The visitor's own threshold for what is said from now on."""
@@ -203,28 +177,24 @@ class _Pages:
         if not 0 <= wanted <= 1:
             raise Unreadable("a threshold lies between 0 and 1")
         self.talks.open(secret).threshold = wanted
-        return JSONResponse({"threshold": wanted}) if _is_script(request) else self._back()
+        return JSONResponse({"threshold": wanted}) if is_script(request) else self._back()
 
     async def again(self, request: Request) -> Response:
         """Forgets the conversation and begins a new one."""
         secret, _ = await self._read(request)
         self.talks.forget(secret)
-        return JSONResponse({}) if _is_script(request) else self._back()
+        return JSONResponse({}) if is_script(request) else self._back()
 
     async def refuse(self, request: Request, error: Exception) -> Response:
-        """What went wrong, for a script as JSON, for a person as a line of text or the page again."""
-        if _is_script(request):
-            return as_json(error)
-        if isinstance(error, FlowError):
+        """What went wrong; a person whose message was refused sees the page again."""
+        if isinstance(error, FlowError) and not is_script(request):
             return self._back()
-        status, _ = status_of(error)
-        text = f"The server could not do this (reference {log_failure(error)})." if status >= 500 else str(error)
-        return PlainTextResponse(text, status, headers_of(error))
+        return await refuse_plainly(request, error)
 
     async def _read(self, request: Request) -> tuple[str, dict[str, Any]]:
         secret = cookie(request, COOKIE)
         content: dict[str, Any]
-        if _is_script(request):
+        if is_script(request):
             content = await read_json(request)
             mark = request.headers.get("x-csrf-token", "")
         else:
@@ -235,10 +205,10 @@ class _Pages:
 
     def _playing(self, spoken: AvatarReply) -> dict[str, object] | None:
         """What plays a reply; a declined question has no recording."""
-        return shown_recording(self._recordings.get(spoken.answer), self.root)
+        return shown_recording(self._recordings.get(spoken.answer), "")
 
     def _back(self) -> Response:
-        return RedirectResponse(f"{self.root}/", 303)
+        return RedirectResponse("/", 303)
 
     def _render(self, secret: str, talk: Talk) -> str:
         calibration = self.avatar.calibration
@@ -246,7 +216,6 @@ class _Pages:
         step = max(1, len(kb.questions) // N_SUGGESTED)
         return self._template.render(
             title=self.title,
-            root=self.root,
             csrf=csrf_for(secret),
             exchanges=talk.exchanges,
             playing=self._playing,
@@ -261,10 +230,6 @@ class _Pages:
             narrow=Markup(self._drawings[1]),  # nosec B704
             max_length=MAX_MESSAGE_LENGTH,
         )
-
-
-def _is_script(request: Request) -> bool:
-    return "json" in request.headers.get("content-type", "") or "json" in request.headers.get("accept", "")
 
 
 def _as_json(exchange: Exchange) -> dict[str, Any]:

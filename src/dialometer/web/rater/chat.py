@@ -70,7 +70,7 @@ class _Talk:
     n_inside: int = 0
 
 
-class Talks:
+class TalkLocks:
     """Conversations that something is being done in; two tabs cannot both write."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class ChatRoom:
         self.service = service
         self.queue = queue
         self._thinking = CapacityLimiter(N_AGENTS)
-        self._talks = Talks()
+        self._talks = TalkLocks()
 
     async def say(
         self,

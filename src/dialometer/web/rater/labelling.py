@@ -6,7 +6,6 @@ Made for one person on their own machine: one set of labels, every mark on disk 
 from __future__ import annotations
 
 import secrets
-import socket
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -15,18 +14,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
 from dialometer.retrieval.labels.labelling import AnswerFinder, MakerLabels
-from dialometer.web.server.failures import as_json, headers_of, status_of
-from dialometer.web.server.guard import Guard
-from dialometer.web.server.logs import log_failure, set_up
-from dialometer.web.server.metrics import RequestCounter, declare_metrics
 from dialometer.web.server.requests import Unreadable, last_value, read_form, read_json
 from dialometer.web.server.security import check_csrf, cookie, csrf_for, set_cookie
-from dialometer.web.server.settings import Settings
+from dialometer.web.server.standalone import is_script, standalone_app
 from dialometer.web.server.static_files import STATIC, Assets
 
 COOKIE = "dialometer_labels"
@@ -35,37 +30,15 @@ N_TURNS_BEFORE = 4
 FIELDS = ("csrf", "question", "toggle", "search")
 
 
-def create_labelling_app(
-    labels: MakerLabels, finder: AnswerFinder, *, title: str = "", settings: Settings | None = None
-) -> ASGIApp:
+def create_labelling_app(labels: MakerLabels, finder: AnswerFinder) -> ASGIApp:
     """The application that marks answers in one set of labels."""
-    settings = settings or Settings(max_body_bytes=16 * 1024)
-    pages = _Pages(labels, finder, title or "Which answers fit?", settings)
-    app = Router(pages.routes(), redirect_slashes=False)
-    return Guard(app, settings, RequestCounter(declare_metrics()), pages.refuse)
-
-
-def serve_labelling(
-    labels: MakerLabels, finder: AnswerFinder, sock: socket.socket, *, title: str = "", log_level: str = "warning"
-) -> None:
-    """Serves until a signal ends it."""
-    from uvicorn import Config, Server  # noqa: PLC0415 - the rest of the package works without it
-
-    from dialometer.web.server.connections import ConnectionLimits, guarded  # noqa: PLC0415 - as above
-
-    set_up(log_level)
-    app = create_labelling_app(labels, finder, title=title)
-    http = guarded(ConnectionLimits(), trusted="127.0.0.1")
-    config = Config(app, http=http, log_config=None, access_log=False, server_header=False, lifespan="off", ws="none")
-    Server(config).run(sockets=[sock])
+    return standalone_app(_Pages(labels, finder).routes())
 
 
 class _Pages:
-    def __init__(self, labels: MakerLabels, finder: AnswerFinder, title: str, settings: Settings) -> None:
+    def __init__(self, labels: MakerLabels, finder: AnswerFinder) -> None:
         self.labels = labels
         self.finder = finder
-        self.title = title
-        self.root = settings.root_path
         env = Environment(loader=PackageLoader("dialometer.web"), autoescape=True, undefined=StrictUndefined)
         self._template = env.get_template("labelling.html")
 
@@ -94,7 +67,7 @@ class _Pages:
         search = request.query_params.get("search", "")[:200]
         content = await run_in_threadpool(self._render, secret, number, search)
         response = HTMLResponse(content)
-        set_cookie(request, response, COOKIE, secret, path=self.root or "/", is_embedded=False, max_age_s=KEPT_S)
+        set_cookie(request, response, COOKIE, secret, path="/", is_embedded=False, max_age_s=KEPT_S)
         return response
 
     async def search(self, request: Request) -> Response:
@@ -111,7 +84,7 @@ class _Pages:
         if not isinstance(fits, bool):
             raise Unreadable("'fits' is true or false")
         await run_in_threadpool(self.labels.mark, number, answer, fits=fits)
-        if _is_script(request):
+        if is_script(request):
             return JSONResponse({"fits": answer in self.labels.right[number], **self._state(number)})
         return self._to(number, search=str(content.get("search") or ""))
 
@@ -135,18 +108,10 @@ class _Pages:
         headers = {"content-disposition": 'attachment; filename="labels.jsonl"'}
         return Response(path.read_bytes(), media_type="application/jsonl", headers=headers)
 
-    async def refuse(self, request: Request, error: Exception) -> Response:
-        """What went wrong: as JSON for a script, as a line of text for a person."""
-        if _is_script(request):
-            return as_json(error)
-        status, _ = status_of(error)
-        text = f"The server could not do this (reference {log_failure(error)})." if status >= 500 else str(error)
-        return PlainTextResponse(text, status, headers_of(error))
-
     async def _read(self, request: Request) -> dict[str, Any]:
         """A form or a JSON body, once it is known to come from our page."""
         content: dict[str, Any]
-        if _is_script(request):
+        if is_script(request):
             content, token = await read_json(request), request.headers.get("x-csrf-token", "")
         else:
             form = await read_form(request)
@@ -176,10 +141,10 @@ class _Pages:
 
     def _to(self, number: int, search: str = "") -> Response:
         rest = f"?{urlencode({'search': search})}" if search else ""
-        return RedirectResponse(f"{self.root}/q/{number + 1}{rest}", 303)
+        return RedirectResponse(f"/q/{number + 1}{rest}", 303)
 
     def _go(self, request: Request, number: int) -> Response:
-        return JSONResponse({"question": number + 1}) if _is_script(request) else self._to(number)
+        return JSONResponse({"question": number + 1}) if is_script(request) else self._to(number)
 
     def _rows(self, number: int, answers: Sequence[int]) -> list[dict[str, Any]]:
         right = self.labels.right[number]
@@ -193,8 +158,7 @@ class _Pages:
         suggested = self.finder.suggested(query)
         found, n_found = self.finder.search(search) if search.strip() else ((), 0)
         return self._template.render(
-            title=self.title,
-            root=self.root,
+            title="Which answers fit?",
             csrf=csrf_for(secret),
             number=number + 1,
             n=len(labels),
@@ -212,7 +176,3 @@ class _Pages:
             file=labels.out.name,
             **self._state(number),
         )
-
-
-def _is_script(request: Request) -> bool:
-    return "json" in request.headers.get("content-type", "") or "json" in request.headers.get("accept", "")

@@ -1,5 +1,4 @@
 // Talks to the avatar without loading the page again, and changes its threshold while one talks.
-const root = document.body.dataset.root;
 const csrf = document.body.dataset.csrf;
 const log = document.getElementById("log");
 const view = document.getElementById("log-view");
@@ -89,7 +88,7 @@ function reply(answer) {
 }
 
 async function send(address, body) {
-  const response = await fetch(`${root}${address}`, {
+  const response = await fetch(address, {
     method: "POST",
     headers: { "Content-Type": "application/json", "Accept": "application/json", "X-CSRF-Token": csrf },
     body: JSON.stringify(body),

@@ -1,5 +1,5 @@
 // Marks answers without loading the page again, searches while one types, and adds the keys.
-const { root, csrf, question, n } = document.body.dataset;
+const { csrf, question, n } = document.body.dataset;
 const by = (id) => document.getElementById(id);
 const answers = by("answers");
 const words = by("words");
@@ -10,7 +10,7 @@ let waiting = Promise.resolve();
 let searched = words.value.trim();
 
 async function send(address, body) {
-  const response = await fetch(`${root}${address}`, {
+  const response = await fetch(address, {
     method: "POST",
     headers: { "Content-Type": "application/json", "Accept": "application/json", "X-CSRF-Token": csrf },
     body: JSON.stringify(body),
@@ -81,7 +81,7 @@ function toggle(button) {
 
 const go = (address) => after(async () => {
   const next = (await send(address, { question })).question;
-  location.assign(`${root}/q/${next}`);
+  location.assign(`/q/${next}`);
 });
 
 async function search() {
@@ -92,7 +92,7 @@ async function search() {
     return;
   }
   const asked = searched;
-  const response = await fetch(`${root}/search?${new URLSearchParams({ question, search: asked })}`, { headers: { Accept: "application/json" } });
+  const response = await fetch(`/search?${new URLSearchParams({ question, search: asked })}`, { headers: { Accept: "application/json" } });
   if (!response.ok || asked !== searched) return;
   const found = await response.json();
   by("results").hidden = false;
