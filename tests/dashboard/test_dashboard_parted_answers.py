@@ -2,15 +2,16 @@
 
 from dialometer.design.load import load_study
 from dialometer.design.templates import template_folder
-from dialometer.web.dashboard.records import scored, shown
+from dialometer.model.values import answer_words
+from dialometer.web.dashboard.records import scored
 
 
 def test_checklists_and_marks_are_shown_in_words():
-    assert shown({"answers": "yes", "limits": "not_applicable"}) == "answers: yes, limits: not applicable"
+    assert answer_words({"answers": "yes", "limits": "not_applicable"}) == "answers: yes, limits: not applicable"
     mark = {"text": "then then", "category": "language", "severity": "minor"}
-    assert shown({"n_words": 50, "marks": [mark]}) == "“then then” (language, minor)"
-    assert shown({"n_words": 50, "marks": []}) == "nothing marked"
-    assert shown({"best": "a", "worst": "b"}) == "best a, worst b"
+    assert answer_words({"n_words": 50, "marks": [mark]}) == "“then then” (language, minor)"
+    assert answer_words({"n_words": 50, "marks": []}) == "nothing marked"
+    assert answer_words({"best": "a", "worst": "b"}) == "best a, worst b"
 
 
 def test_what_is_summed_up_is_their_number():

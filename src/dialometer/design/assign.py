@@ -13,6 +13,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from dialometer.design.adjudication import Disputes
 from dialometer.design.arena_pairs import draw_pair
 from dialometer.errors import AssignmentError
 from dialometer.model.item import ArenaItem, Item, PairItem, ResponsesItem
@@ -91,6 +92,28 @@ def _chances(study: Study, items: Mapping[str, tuple[str, ...]], snapshot: Snaps
         return {}
     chances = {item: study.chances_for_people[item] for ids in items.values() for item in ids}
     return {item: chance for item, chance in chances.items() if chance < 1}
+
+
+def draw_adjudication(study: Study, snapshot: Snapshot, disputes: Disputes) -> Draw:
+    """Disagreements that nobody settles yet, in file order and of one condition: that of which most are waiting.
+
+    The study itself need not be open: raters may have finished long ago.
+    """
+    waiting: dict[int, list[str]] = {}
+    for cell, item_id in disputes:
+        if not snapshot.cell_item_counts.get((cell, item_id)):
+            waiting.setdefault(cell, []).append(item_id)
+    if study.spec.adjudication is None or not waiting:
+        raise AssignmentError(
+            "no disagreement is waiting to be settled", remedy="come back when raters have judged more"
+        )
+    cell = max(waiting, key=lambda one: (len(waiting[one]), -one))
+    chosen = sorted(waiting[cell], key=study.item_numbers.__getitem__)[: study.spec.adjudication.items_per_session]
+    blocks = {
+        block.name: tuple(item.id for item in study.block_items(block) if item.id in chosen) for block in study.blocks
+    }
+    items = {name: ids for name, ids in blocks.items() if ids}
+    return Draw(snapshot.ordinal, cell, tuple(items), items, disputes={i: disputes[cell, i] for i in chosen})
 
 
 def draw_more(study: Study, draw: Draw, snapshot: Snapshot) -> Draw:
@@ -241,7 +264,8 @@ def build_plan(study: Study, draw: Draw) -> Plan:
     """The whole plan of a session from its draw: every item with the order of its systems and criteria."""
     condition = study.cells[draw.cell]
     tasks: list[Task] = []
-    for item in study.practice_items[: study.spec.design.n_practice_items]:
+    n_practice = 0 if draw.disputes else study.spec.design.n_practice_items
+    for item in study.practice_items[:n_practice]:
         block = next((b for b in study.blocks if b.name == item.block), study.blocks[0])
         systems = item.pairs[0] if isinstance(item, ArenaItem) else tuple(item.systems)
         tasks.append(_task(study, block, item, draw, 0, systems, is_practice=True))
@@ -270,7 +294,10 @@ def _task(
         order = _rng(study, _Stream.CRITERIA, draw.ordinal).permutation(len(study.spec.criteria))
         rank = {study.spec.criteria[i].name: place for place, i in enumerate(order)}
         criteria.sort(key=rank.__getitem__)
-    return Task(block.name, item.id, position, systems, tuple(criteria), is_practice)
+    disputes = draw.disputes.get(item.id, ())
+    if disputes:
+        criteria = [name for name in criteria if any(dispute.criterion == name for dispute in disputes)]
+    return Task(block.name, item.id, position, systems, tuple(criteria), is_practice, disputes)
 
 
 def _system_orders(study: Study, draw: Draw, block: str, items: Sequence[Item]) -> list[tuple[str, ...]]:
@@ -304,7 +331,7 @@ def _systems_shown(study: Study, draw: Draw, item: Item) -> tuple[str, ...]:
     """
     systems, n_shown = tuple(item.systems), study.n_systems_shown(item)
     n = len(systems)
-    if n_shown == n:
+    if n_shown == n or draw.disputes:
         return systems
     round_, place = divmod(draw.ordinal - 1, n)
     shift = int(_rng(study, _Stream.SHOWN, round_).permutation(n)[place])

@@ -23,6 +23,7 @@ from dialometer.readers.study_media import media_files
 LOCK_FILE = "study.lock.json"
 MAX_LOCK_BYTES = MAX_ITEMS_BYTES
 LATER: dict[str, tuple[str, ...]] = {
+    "adjudication": (),
     "arena": (),
     "analysis": ("bins", "judges", "looks", "spending", "stop"),
     "authors": (),

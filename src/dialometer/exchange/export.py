@@ -23,6 +23,7 @@ from dialometer.exchange.data_dictionary import as_markdown, data_dictionary
 from dialometer.exchange.dialogue_pairs import PAIRS, counted, is_about_dialogues, pair_frames
 from dialometer.exchange.export_folder import ExportFolder
 from dialometer.exchange.export_tables import (
+    ADJUDICATIONS,
     ANSWERS,
     CHAT_TURNS,
     DRAWN_PAIRS,
@@ -31,6 +32,7 @@ from dialometer.exchange.export_tables import (
     ExportTable,
     JudgmentRows,
     RaterNames,
+    adjudication_frames,
     answer_frames,
     chat_frames,
     detail_frames,
@@ -261,6 +263,8 @@ class _Job:
             self._write(CHAT_TURNS, chat_frames(self.store, raters, self.study, sessions))
         if any(session.draw.pairs for session in sessions):
             self._write(DRAWN_PAIRS, pair_draw_frames(raters, sessions))
+        if any(session.draw.disputes for session in sessions):
+            self._write(ADJUDICATIONS, adjudication_frames(self.store, raters, sessions))
         if is_about_dialogues(self.study):
             judgments = long_table(self.store.records.judgment_batches(), self.study)
             self._write(PAIRS, pair_frames(self.study, counted(judgments)))

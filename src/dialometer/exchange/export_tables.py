@@ -163,6 +163,23 @@ DRAWN_PAIRS = ExportTable(
 )
 
 
+ADJUDICATIONS = ExportTable(
+    "adjudications",
+    "one disagreement that an adjudicator was given a row",
+    {
+        "rater": (pl.String, "pseudonym of the adjudicator"),
+        "session": _SESSION,
+        "source": COLUMNS["source"],
+        "item": COLUMNS["item"],
+        "system": COLUMNS["system"],
+        "criterion": COLUMNS["criterion"],
+        "turn": COLUMNS["turn"],
+        "originals": (pl.String, "numbers of the raters' judgments that disagree, in JSON"),
+        "settled": (pl.Int64, "number of the judgment that settles it; empty where it is not settled yet"),
+    },
+)
+
+
 _KINDS = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
 _OF_JUDGMENT = ("judgment", "rater", "session", "source", "is_excluded", "item", "system", "criterion")
 """What says to which judgment a part of an answer belongs."""
@@ -362,6 +379,23 @@ def chat_frames(store: Store, raters: RaterNames, study: Study, sessions: Iterab
         for turn in store.conversations.turns(session.id)
     )
     return frames(CHAT_TURNS, rows)
+
+
+def adjudication_frames(store: Store, raters: RaterNames, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:
+    """What adjudicators were given to settle, by order of arrival."""
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for session in sessions:
+            if not session.draw.disputes:
+                continue
+            given = store.records.judgments(session.id)
+            settled = {(j.item_id, j.system, j.criterion, j.turn): j.id for j in given}
+            for item, disputes in session.draw.disputes.items():
+                for one in disputes:
+                    about = (item, one.system, one.criterion, one.turn)
+                    yield (*raters.of(session.id), *about, _json(list(one.judgments)), settled.get(about))
+
+    return frames(ADJUDICATIONS, rows())
 
 
 def pair_draw_frames(raters: RaterNames, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar, overload
 
-from dialometer.design.assign import draw_more, draw_session
+from dialometer.design.assign import draw_adjudication, draw_more, draw_session
 from dialometer.design.checks.items import uncertain_criterion
 from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
+from dialometer.flow.adjudication import PLATFORM, find_disputes, with_said
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, build_screen, step_seconds
 from dialometer.flow.steps import Path, Paths, Step, comprehension_rule
 from dialometer.flow.submissions import Timing, opened_systems, read_values, to_answers, to_judgments
@@ -132,6 +133,7 @@ class Flow:
         is_proven: bool = True,
         per_minute: int = 0,
         token: str = "",
+        choose: Callable[[Snapshot], Draw] | None = None,
     ) -> Arrival:
         """A new session for a rater, or the one the rater already has.
 
@@ -153,12 +155,33 @@ class Flow:
             study_version=self.version,
             at_ms=at_ms,
             patience=self.patience(at_ms),
-            choose=lambda snapshot: self._choose(replace(snapshot, pair_votes=votes)),
+            choose=choose or (lambda snapshot: self._choose(replace(snapshot, pair_votes=votes))),
             conditions=self.study.cells,
             is_proven=is_proven,
             per_minute=per_minute,
         )
         return Arrival(session, token, is_new=session.id == session_id)
+
+    def arrive_to_settle(
+        self, name: str, *, source: Source = "adjudicator", at_ms: int | None = None, token: str = ""
+    ) -> Arrival:
+        """A session in which an adjudicator settles what raters disagree about now, or the one that is not finished yet.
+
+        What is waiting is looked up before the assigning transaction, which should be short; what another adjudicator
+        takes meanwhile is not given twice.
+        """
+        disputes = find_disputes(self.study, self.store, source)
+        visit = 1
+        while (known := self.store.sessions.of_person(PLATFORM, f"{name}#{visit}")) and known.state == "completed":
+            visit += 1
+        return self.arrive(
+            platform=PLATFORM,
+            external_id=f"{name}#{visit}",
+            source=source,
+            at_ms=at_ms,
+            token=token,
+            choose=lambda snapshot: draw_adjudication(self.study, snapshot, disputes),
+        )
 
     def _votes(self, source: Source) -> Mapping[tuple[str, str], PairVotes]:
         """How the votes stand, for arenas that draw uncertain pairs. Read before the assigning transaction, which should be
@@ -220,7 +243,9 @@ class Flow:
             return Screen("done", "done", len(path.steps), len(path.steps), state=session.state)
         if index != session.step and not self._may_return(session, path, index):
             raise FlowError("this screen cannot be opened", remedy="continue from where the session is")
-        return build_screen(self.study, path, index)
+        screen = build_screen(self.study, path, index)
+        task = path.steps[index].task
+        return with_said(self.study, self.store, screen, task) if task is not None and task.disputes else screen
 
     def step_of(self, session: Session, screen_key: str) -> int | None:
         """The step of a screen where the session is, or to which it may go back; None for any other screen."""
@@ -435,6 +460,8 @@ class Flow:
         is_last: bool,
     ) -> list[Finding]:
         """Rules that act live look after a gold item or a check, all others when the session ends; each finds once."""
+        if session.draw.disputes:  # rules are about raters
+            return []
         is_check = step.kind in ("attention", "comprehension")
         is_gold = step.task is not None and step.task.item_id in self.study.gold_ids
         rules = [

@@ -19,12 +19,25 @@ from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueIt
 from dialometer.model.marks import Passage
 from dialometer.model.recording import Recording
 from dialometer.model.scale import Scale
+from dialometer.model.session import Dispute, Task
 from dialometer.model.study import REASON, Criterion, Presentation, Question, Study
 from dialometer.scales.text import Text
 
 CONSENT_FIELD = "consent"
 MORE_FIELD = "more"
 _REASON = Text(multiline=True, max_length=2000)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one rater answered, in words, and why; or, of a checklist, what all answered on one point.
+
+    Raters are known to adjudicators by letters.
+    """
+
+    who: str
+    answer: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +57,8 @@ class Field:
     """The standard's value on this criterion, where the condition shows it."""
     passages: tuple[Passage, ...] = ()
     """What can be marked, on a scale that marks words."""
+    said: tuple[Said, ...] = ()
+    """For adjudicators: what the raters answered who disagree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +188,8 @@ def _item_screen(study: Study, path: Path, step: Step, common: dict[str, Any], *
     fields: list[Field] = []
     for name in step.criteria:
         fields += _criterion_fields(study, item, name, presentation, task.systems)
+    if task.disputes:
+        fields = [field for field in fields if dispute_about(field, task) is not None]
     return Screen(
         **common,
         fields=tuple(fields),
@@ -363,6 +380,19 @@ def _with_reasons(study: Study, criterion: Criterion, shown: Presentation, field
             Field(field.name + REASON, asked, _REASON, label=field.label, target=field.target, is_required=is_required),
         )
     ]
+
+
+def dispute_about(field: Field, task: Task) -> Dispute | None:
+    """What a field would settle, or give the reason for; None for a field about which nobody disagrees."""
+    criterion = criterion_of(field).removesuffix(REASON)
+    for dispute in task.disputes:
+        if field.target.startswith("t"):
+            is_same = field.target == f"t{dispute.turn}"
+        else:
+            is_same = not field.target or task.systems[int(field.target) - 1] == dispute.system
+        if dispute.criterion == criterion and is_same:
+            return dispute
+    return None
 
 
 def criterion_of(field: Field) -> str:

@@ -58,6 +58,13 @@ class EngineAccess:
         except AssignmentError:
             return None
 
+    def arrive_to_settle(self, name: str, at_ms: int) -> str | None:
+        """The session of an adjudicator, or None when nothing is waiting to be settled."""
+        try:
+            return self.flow.arrive_to_settle(name, source="simulated_adjudicator", at_ms=at_ms).session.id
+        except AssignmentError:
+            return None
+
     def screen(self, session: str) -> ScreenView:
         """The screen where the session stands."""
         current = self.flow.store.sessions.get(session)

@@ -69,8 +69,9 @@ class _Key:
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
         pairs = tuple(sorted((item, pair.systems) for item, pair in draw.pairs.items()))
+        disputes = tuple(draw.disputes.items())
         items = tuple(sorted((k, v) for k, v in draw.items.items()))
-        self._key = (draw.ordinal, draw.cell, draw.blocks, items, pairs)
+        self._key = (draw.ordinal, draw.cell, draw.blocks, items, pairs, disputes)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Key) and self._key == other._key
@@ -90,6 +91,9 @@ def block_of(study: Study, task: Task) -> Block:
 
 
 def _steps(study: Study, plan: Plan) -> list[Step]:
+    if any(task.disputes for task in plan.tasks):  # adjudicators are no raters: nothing is asked about them
+        opening = [Step("consent", "consent"), Step("instructions", "instructions")]
+        return opening + [step for task in plan.tasks for step in _task_steps(study, plan, task)]
     steps: list[Step] = []
     if study.spec.screening:
         steps.append(Step("screening", "screening"))

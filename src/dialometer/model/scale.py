@@ -117,6 +117,16 @@ class Scale(Part):
         """
         return ""
 
+    def differ(self, values: Sequence[Value], distance: float = 0) -> bool:
+        """Whether raters disagree who gave these answers to the same: numbers further apart than ``distance`` (a ratio where
+        answers are in proportion), anything else that is not the same."""
+        if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+            return any(value != values[0] for value in values)
+        low, high = float(min(values)), float(max(values))  # type: ignore[type-var, arg-type]
+        if self.unit == "log":
+            return high > low * max(distance, 1.0) * (1 + 1e-9)
+        return high - low > distance + 1e-9
+
     def rename(self, value: Value, names: Mapping[str, str]) -> Value:
         """The value with screen positions replaced by systems; scales that do not compare have nothing to rename."""
         return value
@@ -183,8 +193,9 @@ class Scale(Part):
         """The parts of a stored answer, one row of :attr:`detail_table` each."""
         return []
 
-    def point_texts(self) -> dict[str, str]:
-        """The points of a checklist in the order shown: name, and text for reports. Empty for a scale that is none."""
+    def point_texts(self, *, as_shown: bool = False) -> dict[str, str]:
+        """The points of a checklist in the order shown: name, and text for reports, or as raters read it. Empty for a scale
+        that is none."""
         return {}
 
     def point_results(self, value: Value) -> dict[str, bool | None]:

@@ -9,7 +9,9 @@ from typing import Any, Literal
 from dialometer.model.scale import Value
 
 State = Literal["active", "completed", "screened_out", "declined", "stale", "withdrawn"]
-Source = Literal["person", "simulated", "model", "imported"]
+Source = Literal["person", "simulated", "model", "imported", "adjudicator", "simulated_adjudicator"]
+ADJUDICATORS: tuple[Source, ...] = ("adjudicator", "simulated_adjudicator")
+"""Who settles what raters disagree about. Their slots and judgments never count among those of raters."""
 LIVE_STATES: tuple[State, ...] = ("active", "completed")
 ERASED_STATES: tuple[State, ...] = ("declined", "withdrawn")
 """Nothing is left of such a session but its row, without a rater and with times that tell only the day."""
@@ -38,6 +40,16 @@ class PairVotes:
 
 
 @dataclass(frozen=True, slots=True)
+class Dispute:
+    """What raters disagree about in an item, and the numbers of the judgments between which an adjudicator decides."""
+
+    criterion: str
+    system: str = ""
+    turn: int | None = None
+    judgments: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Draw:
     """What chance and the state of the study decided for one session. With the study it rebuilds the whole plan.
 
@@ -53,6 +65,8 @@ class Draw:
     """For arena items: the two systems by item."""
     chances: Mapping[str, float] = field(default_factory=dict)
     """For items that were drawn by chance: the probability with which each was. Items that are missing were certain."""
+    disputes: Mapping[str, tuple[Dispute, ...]] = field(default_factory=dict)
+    """For adjudicators: what is to be settled, by item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,8 @@ class Task:
     systems: tuple[str, ...]
     criteria: tuple[str, ...]
     is_practice: bool = False
+    disputes: tuple[Dispute, ...] = ()
+    """For adjudicators: all that is asked about this item."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -426,6 +426,28 @@ class Analysis(Part):
         return list(range(self.stop.every, n_finished + 1, self.stop.every)) if self.stop else []
 
 
+class Adjudication(Part):
+    """What raters disagree about is settled by somebody else. Their judgments and the settled one are all kept."""
+
+    criteria: list[Name] = Field(
+        default_factory=list,
+        description="Which criteria; all but those that are answered in raters' own words if left out.",
+    )
+    raters: int = Field(
+        default=2, ge=2, description="How many raters of one condition judge an item before it can be settled."
+    )
+    distance: float | dict[Name, float] = Field(
+        default=0.0,
+        description="Numbers further apart than this are a disagreement: one distance for all criteria, or one by criterion; "
+        "a ratio for magnitudes. Choices, categories, checklists and marks disagree where they are not the same.",
+    )
+    items_per_session: int = Field(default=20, ge=1, description="How many items an adjudicator gets at a time.")
+
+    def distance_on(self, criterion: str) -> float:
+        """How far apart numbers on a criterion may be."""
+        return self.distance.get(criterion, 0.0) if isinstance(self.distance, dict) else self.distance
+
+
 class StudySpec(Part):
     """The whole of study.yaml."""
 
@@ -454,6 +476,9 @@ class StudySpec(Part):
     post_questionnaire: list[Question] = Field(default_factory=list)
     quality: list[SerializeAsAny[QualityRule]] = Field(default_factory=list)
     judges: list[Judge] = Field(default_factory=list, description="Models and programs that judge beside people.")
+    adjudication: Adjudication | None = Field(
+        default=None, description="How disagreements between raters are settled; they are not if left out."
+    )
     recruitment: Recruitment = Field(default_factory=Recruitment)
     privacy: Privacy = Field(default_factory=Privacy)
     analysis: Analysis = Field(default_factory=Analysis)

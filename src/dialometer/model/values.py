@@ -153,3 +153,27 @@ class ObservedValues:
         """What was chosen; a scale needs two options, so one that nobody chose may have to be added."""
         options = sorted(self.texts)
         return options if len(options) > 1 else [*options, *(["Another option"] if options else ["Yes", "No"])]
+
+
+def answer_words(value: object) -> str:
+    """An answer in words."""
+    match value:
+        case {"best": best, "worst": worst}:
+            return f"best {best}, worst {worst}"
+        case {"marks": list() as marks}:
+            said = [
+                f"“{mark.get('text', '')}” ({mark['category']}, {mark['severity']}{_comment(mark)})" for mark in marks
+            ]
+            return "; ".join(said) or "nothing marked"
+        case dict():
+            return ", ".join(f"{part}: {str(answer).replace('_', ' ')}" for part, answer in value.items())
+        case list():
+            return " > ".join(map(str, value))
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
+
+
+def _comment(mark: dict[str, Any]) -> str:
+    return f": {mark['comment']}" if mark.get("comment") else ""

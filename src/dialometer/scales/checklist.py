@@ -108,8 +108,9 @@ class Checklist(Scale):
     def bounds(self) -> tuple[float, float]:
         return 0.0, 100.0
 
-    def point_texts(self) -> dict[str, str]:
-        return {point.name: point.text + (" (wanted: no)" if point.wanted == NO else "") for point in self.points}
+    def point_texts(self, *, as_shown: bool = False) -> dict[str, str]:
+        added = {NO: "" if as_shown else " (wanted: no)", YES: ""}
+        return {point.name: point.text + added[point.wanted] for point in self.points}
 
     def point_results(self, value: Value) -> dict[str, bool | None]:
         given = value if isinstance(value, dict) else {}

@@ -198,6 +198,11 @@ class Spans(Scale):
         """How many words could be marked."""
         return int(value.get("n_words") or 0) if isinstance(value, dict) else 0
 
+    def differ(self, values: Sequence[Value], distance: float = 0) -> bool:
+        """Whether other words are marked, or marked otherwise; what is said in comments does not matter."""
+        marked = [{(m.turn, m.start, m.end, m.category, m.severity) for m in self.marks(value)} for value in values]
+        return any(one != marked[0] for one in marked)
+
     def number(self, value: Value) -> float | None:
         """The MQM score; None where the length of the text is not known."""
         n_words = self.n_words(value)

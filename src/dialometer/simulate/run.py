@@ -11,7 +11,7 @@ import numpy as np
 from dialometer.model.study import Study
 from dialometer.simulate.answering import answer_screen
 from dialometer.simulate.rater import Habits, SimulatedRater, draw_rater
-from dialometer.simulate.screen_view import ScreenView, StudyAccess, Visit
+from dialometer.simulate.screen_view import ScreenView, SettlingAccess, StudyAccess, Visit
 from dialometer.simulate.truth import Truth
 
 _MESSAGES = (
@@ -98,6 +98,33 @@ def simulate(
         if report is not None:
             report(progress)
     return progress
+
+
+ADJUDICATOR_HABITS = Habits(bias_sd=0.0, noise_sd=0.15, careless_share=0.0)
+"""Adjudicators look closely: they see what is true with little noise."""
+_FIRST_ADJUDICATOR = 1_000_000
+"""Their numbers begin after those of all raters."""
+
+
+def settle(
+    study: Study, access: SettlingAccess, truth: Truth, *, n_adjudicators: int, seed: int, start_ms: int
+) -> SimulationProgress:
+    """Lets adjudicators settle what raters disagree about, one after the other, until nothing is waiting."""
+    progress = SimulationProgress()
+    at_ms, turn = start_ms, 0
+    while True:
+        number = turn % n_adjudicators + 1
+        session = access.arrive_to_settle(f"simulated-{seed}-{number}", at_ms)
+        if session is None:
+            return progress
+        progress.n_arrived += turn < n_adjudicators
+        rater = draw_rater(_FIRST_ADJUDICATOR + number, seed, ADJUDICATOR_HABITS)
+        event = _Event(at_ms, number, session)
+        while (visit := _visit(study, access, truth, rater, event, progress)) is not None:
+            progress.n_judgments += access.submit([visit])[0]
+            progress.n_screens += 1
+            event = _Event(visit.submitted_at_ms, number, session)
+        at_ms, turn = event.at_ms, turn + 1
 
 
 def _arrive(access: StudyAccess, event: _Event, seed: int, queue: list[_Event], progress: SimulationProgress) -> None:

@@ -77,3 +77,10 @@ class StudyAccess(Protocol):
 
     def wait_for_reply(self, session: str, item_id: str, at_ms: int) -> str:
         """Asks for the reply that failed to come in an earlier run."""
+
+
+class SettlingAccess(StudyAccess, Protocol):
+    """The same for adjudicators, which a server lets in only by their own links."""
+
+    def arrive_to_settle(self, name: str, at_ms: int) -> str | None:
+        """The session's handle, or None when nothing is waiting to be settled."""

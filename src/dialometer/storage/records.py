@@ -103,6 +103,12 @@ class Records(StorePart):
             rows = connection.execute(query(judgments).where(judgments.c.item_id == item_id))
             return [judgment_from(row) for row in rows]
 
+    def numbered(self, numbers: Sequence[int]) -> list[Judgment]:
+        """The judgments of these numbers, whether or not one was corrected since; erased ones are missing."""
+        with self.database.reading() as connection:
+            rows = connection.execute(query(judgments, include_corrected=True).where(judgments.c.id.in_(numbers)))
+            return [judgment_from(row) for row in rows]
+
     def judgments_on_scales(self, types: Sequence[str]) -> list[Judgment]:
         """Judgments on scales of these types."""
         with self.database.reading() as connection:

@@ -12,7 +12,7 @@ from sqlalchemy import Row, Table
 
 from dialometer.errors import StorageError
 from dialometer.model.quality import Finding
-from dialometer.model.session import Answer, Draw, DrawnPair, Judgment, ScreenVisit, Session
+from dialometer.model.session import Answer, Dispute, Draw, DrawnPair, Judgment, ScreenVisit, Session
 from dialometer.storage.database import Values
 from dialometer.storage.schema import NO_TURN, answers, visits
 
@@ -51,6 +51,11 @@ def draw_to_json(draw: Draw) -> str:
         content["pairs"] = {item: [*pair.systems, pair.probability] for item, pair in draw.pairs.items()}
     if draw.chances:
         content["chances"] = dict(draw.chances)
+    if draw.disputes:
+        content["disputes"] = {
+            item: [[one.criterion, one.system, one.turn, list(one.judgments)] for one in several]
+            for item, several in draw.disputes.items()
+        }
     return to_json(content)
 
 
@@ -59,8 +64,12 @@ def draw_from_json(text: str) -> Draw:
     raw = json.loads(text)
     items = {block: tuple(ids) for block, ids in raw["items"].items()}
     pairs = {item: DrawnPair((first, second), chance) for item, (first, second, chance) in raw.get("pairs", {}).items()}
+    disputes = {
+        item: tuple(Dispute(criterion, system, turn, tuple(ids)) for criterion, system, turn, ids in several)
+        for item, several in raw.get("disputes", {}).items()
+    }
     blocks, chances = tuple(raw["blocks"]), raw.get("chances", {})
-    return Draw(ordinal=raw["ordinal"], cell=raw["cell"], blocks=blocks, items=items, pairs=pairs, chances=chances)
+    return Draw(raw["ordinal"], raw["cell"], blocks, items, pairs, chances, disputes)
 
 
 def slot_rows(session_id: str, draw: Draw, source: str, at_ms: int) -> list[Values]:

@@ -124,6 +124,11 @@ class Sessions(StorePart):
             return None
         return Person(row.rater_id, row.platform, row.external_id or "", mapping_from_json(row.params))
 
+    def of_person(self, platform: str, external_id: str) -> Session | None:
+        """The session of somebody whom a platform calls so, or None."""
+        with self.database.reading() as connection:
+            return _session_of(connection, platform, external_id)
+
     def touch(self, session_id: str, at_ms: int) -> None:
         """Note that the rater is still there, so that the slot is not given away."""
         seen = sessions.c.last_seen_at_ms

@@ -19,7 +19,10 @@ COLUMNS: dict[str, tuple[Any, str]] = {
     "judgment": (pl.Int64, "number of the judgment in the database"),
     "rater": (pl.String, "pseudonym of the rater, R and the order of arrival; one person has one"),
     "session": (pl.String, "the rater's session, S and the order of arrival; a rater has several only by imports"),
-    "source": (pl.String, "person, simulated, model or imported"),
+    "source": (
+        pl.String,
+        "person, simulated, model or imported; adjudicator or simulated_adjudicator where the answer settles a disagreement",
+    ),
     "state": (pl.String, "state of the session: active, completed, screened_out, declined, stale, withdrawn"),
     "is_excluded": (pl.Boolean, "whether the session is excluded from the analysis"),
     "block": (pl.String, "within-subject block; main where the study has none"),

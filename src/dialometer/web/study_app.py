@@ -16,6 +16,7 @@ from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.api.fast_lane import FastLane
 from dialometer.web.api.routes import PATH, SUBMISSIONS, build_api
+from dialometer.web.rater.adjudicate import AdjudicationPages
 from dialometer.web.rater.arena import ArenaPages, ArenaRoom
 from dialometer.web.rater.chat import ChatPages, ChatRoom
 from dialometer.web.rater.landing import LandingPages
@@ -78,6 +79,7 @@ def create_app(
     routes = [
         Route(f"{PATH}{SUBMISSIONS}", _only_post, methods=["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]),
         *LandingPages(service).routes(),
+        *AdjudicationPages(service).routes(),
         *RaterPages(service, room).routes(),
         *ChatPages(service, room).routes(),
         *ArenaPages(service, arena).routes(),

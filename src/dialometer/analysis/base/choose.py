@@ -21,6 +21,7 @@ from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError, NotEnoughData, UnknownName
 from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.report import Column, Figure, Method, Report, Section, Summary, Table
+from dialometer.model.session import ADJUDICATORS
 from dialometer.model.study import Study
 from dialometer.registry import did_you_mean
 from dialometer.storage.counting.counts import OUTSIDE_STATES
@@ -134,7 +135,7 @@ def unfinished(data: StudyData) -> str:
 def warnings(data: StudyData) -> tuple[str, ...]:
     """What a reader must know before the first number."""
     notes = [SOURCE_WORDS[source] for source in data.sources if source in SOURCE_WORDS]
-    others = set(data.sessions["source"].unique()) - set(data.sources)
+    others = set(data.sessions["source"].unique()) - set(data.sources) - set(ADJUDICATORS)
     if others:
         notes.append(f"Judgments from other sources ({', '.join(sorted(others))}) are not in this report.")
     n_apart = data.judgments.filter(pl.col("rater").str.contains(APART, literal=True))["rater"].n_unique()

@@ -22,7 +22,7 @@ from dialometer.analysis.base.look_state import LookState
 from dialometer.errors import DialometerError
 from dialometer.exchange.export_folder import read_manifest
 from dialometer.exchange.formula_cells import is_escaped, restored_frame
-from dialometer.model.session import Session
+from dialometer.model.session import ADJUDICATORS, Session
 from dialometer.model.study import Study
 from dialometer.storage.counting.counts import OUTSIDE_STATES, main_sources
 from dialometer.storage.store import Store
@@ -85,6 +85,8 @@ class StudyData:
     name. They count in nothing but their agreement."""
     calls: pl.DataFrame = field(default_factory=lambda: long_table(()))
     """Every single answer of models under the judge's name: each order and each sample."""
+    settled: pl.DataFrame = field(default_factory=lambda: long_table(()))
+    """Judgments of adjudicators, which settle what raters disagree about; they count in nothing else."""
     battles: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=BATTLE_COLUMNS))
     """One row per system that a rater talked to in an arena: how it was written, and what the vote weighs."""
     look: LookState | None = None
@@ -201,6 +203,12 @@ def select_data(
     """The data that an analysis works on, from everything there is, wherever it was read."""
     table = _renamed(table, sessions)
     sources = sources or main_sources(set(sessions["source"].unique()))
+    is_settled = pl.col("source").is_in(ADJUDICATORS)
+    settled = table.filter(is_settled) if study.spec.adjudication is not None else table.clear()
+    if len(settled):
+        table = table.filter(~is_settled)
+        of_simulated = ADJUDICATORS if sources == ("simulated",) else ("adjudicator",)
+        settled = _select(settled, of_simulated)[0]
     judgments, n_left_out, set_aside = _select(table, sources)
     calls, by_models = table.clear(), table.clear()
     if (sessions["source"] == "model").any():
@@ -212,7 +220,7 @@ def select_data(
             sessions = named_judges(sessions, names)
             by_models = table.clear()
     return StudyData(
-        study, judgments, sessions, answers, findings, sources, n_left_out, set_aside, chats, by_models, calls
+        study, judgments, sessions, answers, findings, sources, n_left_out, set_aside, chats, by_models, calls, settled
     )
 
 

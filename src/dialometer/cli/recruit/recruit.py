@@ -72,6 +72,10 @@ def add_to(app: typer.Typer) -> None:
     recruit.command(name="link", epilog="Example: dialometer recruit link my-study --url https://study.example.org")(
         link
     )
+    recruit.command(
+        name="adjudicators",
+        epilog="Example: dialometer recruit adjudicators my-study Ana Ben --url https://study.example.org",
+    )(adjudicators)
     app.add_typer(recruit, name="recruit", help="Bring raters to a study: links, invitations, other sites, Prolific.")
 
 
@@ -188,6 +192,46 @@ def links(
     results.print(f"{n_people:,} people have a signed link: [bold]{target}[/]")
     if not recruitment.signed:
         results.print("The study still lets in others: set [bold]recruitment: {signed: true}[/] in study.yaml.")
+
+
+def adjudicators(
+    folder: StudyDir,
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Who settles.", show_default=False)],
+    url: Address,
+    days: Annotated[int, typer.Option("--days", min=0, help="Days that the links are valid; 0 for no limit.")] = 0,
+    database: Database = "",
+    as_json: AsJson = False,
+) -> None:
+    """Give adjudicators their links, with which they settle what raters disagree about.
+
+    The same link opens whatever is waiting at the time. Links are signed with a secret in the study's database: run this
+    where the server's database is.
+    """
+    from rich.markup import escape
+
+    from dialometer.cli.console import results
+    from dialometer.cli.options import open_store
+    from dialometer.errors import DialometerError
+    from dialometer.flow.adjudication import link_of, standing
+    from dialometer.flow.engine import now_ms
+    from dialometer.storage.access.secrets import SIGNING
+
+    study = open_study(folder)
+    if study.spec.adjudication is None:
+        raise DialometerError(
+            "the study has no adjudication", where="study.yaml", remedy="declare it, such as adjudication: {raters: 2}"
+        )
+    expires = str(now_ms() // 1000 + days * 86_400) if days else ""
+    with open_store(folder, database) as store:
+        key = store.secrets.get(SIGNING, now_ms())
+        n_waiting = sum(one.state == "waiting" for one in standing(study, store))
+    made = {name: link_of(key, url, name, expires) for name in dict.fromkeys(names)}
+    if as_json:
+        typer.echo(json.dumps({"links": made, "waiting": n_waiting}, indent=2, ensure_ascii=False))
+        return
+    for name, address in made.items():
+        results.print(f"{escape(name)}  [bold]{escape(address)}[/]", soft_wrap=True)
+    results.print(f"{n_waiting:,} item{' waits' if n_waiting == 1 else 's wait'} to be settled.")
 
 
 def link(folder: StudyDir, url: Address = "http://127.0.0.1:8000", as_json: AsJson = False) -> None:

@@ -25,6 +25,9 @@ _WHAT = {
     "chat_turns": "turns of live conversations",
     "drawn_pairs": "pairs of systems that were drawn for arenas",
     "pairs": "pairs of dialogues with the raters' label",
+    "checklist_points": "points of checklists",
+    "marks": "marks in texts",
+    "adjudications": "what was settled, and between which judgments",
 }
 
 
@@ -239,7 +242,7 @@ def _about(name: str, written: Export) -> str:
         states = ", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in sorted(written.states.items()))
         excluded = f"; {written.n_excluded:,} excluded from the analysis" if written.n_excluded else ""
         return "sessions" + (f": {states}{excluded}" if states else "")
-    return _WHAT[name]
+    return _WHAT.get(name, name.replace("_", " "))
 
 
 def _people(written: Export) -> str:

@@ -47,6 +47,12 @@ def add_to(app: typer.Typer) -> None:
         ] = 0.05,
         position_bias: Annotated[float, typer.Option(help="Advantage of the first place on the screen.")] = 0.0,
         drop_out: Annotated[float, typer.Option(min=0, max=1, help="Share of raters who leave before the end.")] = 0.0,
+        adjudicators: Annotated[
+            int,
+            typer.Option(
+                "--adjudicators", min=0, help="How many settle disagreements afterwards, where the study declares it."
+            ),
+        ] = 1,
         url: Annotated[
             str, typer.Option("--url", help="Address of a running server; its JSON API is used instead of a database.")
         ] = "",
@@ -66,7 +72,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.flow.engine import Flow, now_ms
         from dialometer.flow.simulated import EngineAccess
         from dialometer.simulate.rater import Habits
-        from dialometer.simulate.run import simulate
+        from dialometer.simulate.run import settle, simulate
         from dialometer.simulate.server_client import ServerClient
         from dialometer.simulate.truth import draw_truth, keep_truth
 
@@ -101,8 +107,13 @@ def add_to(app: typer.Typer) -> None:
             return
         with open_store(folder, database) as store:
             kept = keep(has_raters=next(iter(store.sessions.all(source="simulated")), None) is not None)
-            progress = run(EngineAccess(Flow(study, store)), _start_ms(store))
-            _tell(study, store, progress, as_json=as_json)
+            access = EngineAccess(Flow(study, store))
+            progress = run(access, _start_ms(store))
+            settled = None
+            if study.spec.adjudication is not None and adjudicators:
+                last_ms = max(session.last_seen_at_ms for session in store.sessions.all(source="simulated"))
+                settled = settle(study, access, truth, n_adjudicators=adjudicators, seed=seed, start_ms=last_ms)
+            _tell(study, store, progress, settled, as_json=as_json)
         if not as_json:
             _tell_next(folder, database, kept)
 
@@ -152,7 +163,9 @@ def _reporting(n_raters: int) -> Iterator[Callable[[SimulationProgress], None]]:
         yield report
 
 
-def _tell(study: Study, store: Store, progress: SimulationProgress, *, as_json: bool) -> None:
+def _tell(
+    study: Study, store: Store, progress: SimulationProgress, settled: SimulationProgress | None, *, as_json: bool
+) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
@@ -162,7 +175,8 @@ def _tell(study: Study, store: Store, progress: SimulationProgress, *, as_json: 
         counts.setdefault(cell, {})[state] = n
     cells = {study.cell_label(condition): counts.get(cell, {}) for cell, condition in enumerate(study.cells)}
     if as_json:
-        typer.echo(json.dumps({**asdict(progress), "cells": cells}, indent=2))
+        more = {"n_settled": settled.n_judgments} if settled else {}
+        typer.echo(json.dumps({**asdict(progress), "cells": cells, **more}, indent=2))
         return
     states = sorted({state for of_cell in cells.values() for state in of_cell})
     table = Table(
@@ -172,6 +186,9 @@ def _tell(study: Study, store: Store, progress: SimulationProgress, *, as_json: 
         table.add_row(label, *(str(of_cell.get(state, 0)) for state in states))
     results.print(table)
     _tell_progress(progress)
+    if settled:
+        n = settled.n_judgments
+        results.print(f"Adjudicators settled {n:,} disagreement{'' if n == 1 else 's'}.")
 
 
 def _tell_progress(progress: SimulationProgress, *, as_json: bool = False) -> None:

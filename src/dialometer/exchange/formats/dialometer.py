@@ -25,7 +25,7 @@ from dialometer.exchange.records import (
     checked_time_ms,
     read_time_ms,
 )
-from dialometer.model.session import Source, State
+from dialometer.model.session import ADJUDICATORS, Source, State
 from dialometer.readers.columnar import ColumnarError, row_frames
 from dialometer.readers.json_records import line_records
 from dialometer.readers.problems import Problems
@@ -325,11 +325,11 @@ def _state(row: ExportedRow) -> State:
 
 
 def _source(row: ExportedRow) -> Source:
-    """People's sessions become imported ones; simulated raters and models stay what they are, whoever hands them on."""
+    """People's sessions become imported ones; simulated raters, models and adjudicators stay what they are."""
     source = row.text("source")
     if source not in ("", *get_args(Source)):
         raise ValueError(f"unknown source '{source}'")
-    return cast(Source, source) if source in ("simulated", "model") else "imported"
+    return source if source in ("simulated", "model", *ADJUDICATORS) else "imported"
 
 
 def _judgment(row: ExportedRow) -> JudgmentRecord:

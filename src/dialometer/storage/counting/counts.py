@@ -16,6 +16,7 @@ withdrawn or declined has lost its rater and stays a session.
 
 **Source.** People, simulated raters, models and imported raters are never mixed unless somebody asks for it: what is shown is of
 people, imported ones included, or, where there are none, of simulated raters, or else of models (:func:`main_sources`).
+Adjudicators settle what raters disagree about and are never among the raters.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import Any, Literal, Protocol
 from sqlalchemy import ColumnElement, Select, and_, case, distinct, func, select
 
 from dialometer.model.scale import Value
-from dialometer.model.session import Source, State
+from dialometer.model.session import ADJUDICATORS, Source, State
 from dialometer.storage.counting.tally import N_PER_BITE, JudgmentTally
 from dialometer.storage.database import Database, StorePart
 from dialometer.storage.records import is_current
@@ -49,7 +50,7 @@ PAUSE_S = 0.02
 """Between bites of judgments that are read before anybody asks for them."""
 OUTSIDE_STATES: tuple[State, ...] = ("screened_out", "declined", "withdrawn")
 """Sessions in these states do not count."""
-SOURCES: tuple[Source, ...] = ("person", "imported", "simulated", "model")
+SOURCES: tuple[Source, ...] = ("person", "imported", "simulated", "model", *ADJUDICATORS)
 PEOPLE: tuple[Source, ...] = ("person", "imported")
 Group = Literal["people", "simulated", "models"]
 GROUPS: Mapping[Group, tuple[Source, ...]] = {"people": PEOPLE, "simulated": ("simulated",), "models": ("model",)}

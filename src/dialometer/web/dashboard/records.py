@@ -16,6 +16,7 @@ from dialometer.model.quality import Finding
 from dialometer.model.scale import Value
 from dialometer.model.session import Answer, Judgment, ScreenVisit, Session, SessionRecord, Source
 from dialometer.model.study import Study
+from dialometer.model.values import answer_words
 from dialometer.quality.gold import Gold
 from dialometer.storage.counting.counts import CountedSession, JudgmentCounts, does_count
 from dialometer.storage.sessions import SessionMark
@@ -169,7 +170,7 @@ def _steps(study: Study, session: Session, record: SessionRecord, gold: Sequence
 def _answers(step: Step, judgments: Sequence[Judgment], answers: Sequence[Answer]) -> list[tuple[str, str]]:
     if step.kind == "item" and step.task:
         return [
-            (_about(judgment), shown(judgment.value))
+            (_about(judgment), answer_words(judgment.value))
             for judgment in judgments
             if judgment.item_id == step.task.item_id
             and judgment.criterion in step.criteria
@@ -177,30 +178,14 @@ def _answers(step: Step, judgments: Sequence[Judgment], answers: Sequence[Answer
         ]
     part = step.key if step.kind == "comprehension" else step.kind
     names = {step.check.name} if step.check else None
-    return [(a.question, shown(a.value)) for a in answers if a.part == part and (not names or a.question in names)]
+    return [
+        (a.question, answer_words(a.value)) for a in answers if a.part == part and (not names or a.question in names)
+    ]
 
 
 def _about(judgment: Judgment) -> str:
     turn = f", turn {judgment.turn + 1}" if judgment.turn is not None else ""
     return f"{judgment.criterion}{f', {judgment.system}' if judgment.system else ''}{turn}"
-
-
-def shown(value: object) -> str:
-    """An answer in words."""
-    match value:
-        case {"best": best, "worst": worst}:
-            return f"best {best}, worst {worst}"
-        case {"marks": list() as marks}:
-            said = [f"“{mark.get('text', '')}” ({mark['category']}, {mark['severity']})" for mark in marks]
-            return "; ".join(said) or "nothing marked"
-        case dict():
-            return ", ".join(f"{part}: {str(answer).replace('_', ' ')}" for part, answer in value.items())
-        case list():
-            return " > ".join(map(str, value))
-        case float():
-            return f"{value:g}"
-        case _:
-            return str(value)
 
 
 _COLUMNS = (
@@ -273,7 +258,7 @@ def spread_of(counts: Sequence[tuple[Value, int]], reach: float | None) -> float
         return deviation / whole if whole else 0.0
     alike: Counter[str] = Counter()
     for value, times in counts:
-        alike[shown(value)] += times
+        alike[answer_words(value)] += times
     return 1 - sum(c * (c - 1) for c in alike.values()) / (n * (n - 1))
 
 
@@ -339,7 +324,7 @@ def item_record(running: RunningStudy, item: Item, sources: Sequence[Source]) ->
                 "href": f"../raters/{mark.ordinal}",
                 "criterion": judgment.criterion,
                 "system": judgment.system,
-                "answer": shown(judgment.value),
+                "answer": answer_words(judgment.value),
                 "order": list(judgment.order) if len(judgment.order) > 1 else [],
                 "seconds": round((judgment.answered_at_ms - judgment.shown_at_ms) / 1000, 1),
                 "answered": judgment.answered_at_ms,
@@ -388,12 +373,12 @@ def _middle(values: Sequence[Value]) -> str:
     numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) == len(values):
         return f"median {statistics.median(numbers):g}"
-    top, n = Counter(map(shown, values)).most_common(1)[0]
+    top, n = Counter(map(answer_words, values)).most_common(1)[0]
     return f"most often {top} ({n} of {len(values)})"
 
 
 def _counted(values: Sequence[Value], n: int = 12) -> list[tuple[str, int]]:
-    counts = Counter(map(shown, values))
+    counts = Counter(map(answer_words, values))
     if all(isinstance(value, int | float) for value in values):
         return sorted(counts.items(), key=lambda pair: float(pair[0]))[:n]
     return counts.most_common(n)

@@ -63,7 +63,7 @@ def resume_link(service: Service, request: Request, token: str) -> str:
     return f"{request.url.scheme}://{request.url.netloc}{service.settings.root_path}{RESUME}/{token}"
 
 
-def _token_for(start_secret: str, rater: ArrivingRater) -> str:
+def token_for(start_secret: str, rater: ArrivingRater) -> str:
     """The token of a session that begins in this browser.
 
     It follows from the first page's cookie, so that a form sent twice (a double click, an answer that got lost on its way)
@@ -133,7 +133,7 @@ class LandingPages:
                 request.scope,
                 rater,
                 per_minute=self.service.starts_per_minute,
-                token=_token_for(cookie(request, START_COOKIE), rater),
+                token=token_for(cookie(request, START_COOKIE), rater),
             )
         except Crowded as crowded:
             again = {name: value for name, value in values.items() if name != "csrf"}

@@ -270,11 +270,13 @@ MESSAGES = (
     "busy",
     "too_large",
     "error",
+    "settled",
 )
 """The kinds of pages that end a visit or explain why nothing can be shown."""
 ASKED = {
     "resume": ("resume.title", "resume.text", "resume.button"),
     "crowded": ("crowded.title", "crowded.text", "crowded.button"),
+    "adjudication": ("adjudicate.title", "adjudicate.text", "button.start"),
 }
 """The pages with one button: heading, text and the button's words."""
 ENDINGS = (
@@ -435,7 +437,7 @@ class Pages:
         )
 
     def render_ask(self, what: str, action: str, hidden: Mapping[str, str], *, csrf: str, root_path: str = "") -> str:
-        """A page with one button: ``resume`` goes on in this browser, ``crowded`` tries to start again."""
+        """A page with one button (see :data:`ASKED`): going on in this browser, trying to start again, beginning to settle."""
         heading, text, button = (self.language.text(key) for key in ASKED[what])
         asked = {"heading": heading, "text": text, "button": button, "action": action, "hidden": hidden}
         return self._render("ask.html", root_path, **asked, csrf=csrf, scripts=["send.js"])

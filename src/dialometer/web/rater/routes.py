@@ -136,7 +136,8 @@ class RaterPages:
         chat = None
         revealed: Sequence[tuple[str, ...]] = ()
         if screen.kind == "done":
-            return_url, code = way_back(service.study, session, service.store.sessions.person(session.id))
+            if not session.draw.disputes:
+                return_url, code = way_back(service.study, session, service.store.sessions.person(session.id))
             if session.state in MAY_WITHDRAW:
                 withdrawal = service.store.withdrawals.code(session.id, cookie(request, SESSION_COOKIE))
             end = ending_of(service.flow, session)
