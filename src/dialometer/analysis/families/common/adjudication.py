@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -239,22 +240,27 @@ def _shares(study: Study, judged: Sequence[Judged], options: Options) -> Iterato
     for about in dict.fromkeys(one.thing.system if not one.scale.compares else "" for one in judged):
         here = [one for one in judged if one.scale.compares or one.thing.system == about]
         for name in names:
-            values = _by_item(here, lambda _one, value, name=name: 100.0 * (_choice(value) == name))  # type: ignore[misc]
+            values = _by_item(here, partial(_is_chosen, name))
             what = system_label(study, name) if name in systems else name.replace("_", " ")
             label = f"{system_label(study, about)}: {what}" if about else what
             yield (label, *_both(list(values.values()), options))
+
+
+def _is_chosen(name: str, _one: Judged, value: Value) -> float:
+    """In percent, so that means are shares."""
+    return 100.0 * (_choice(value) == name)
 
 
 def _choice(value: Value) -> str:
     return str(value.get("best", "")) if isinstance(value, dict) else str(value)
 
 
-def _by_item(judged: Sequence[Judged], number: object) -> Values:
+def _by_item(judged: Sequence[Judged], number: Callable[[Judged, Value], float | None]) -> Values:
     """The mean of each item over what was judged of it."""
     values: dict[str, list[tuple[float, float]]] = {}
     for one in judged:
-        own = [n for opinion in one.opinions if (n := number(one, opinion.value)) is not None]  # type: ignore[operator]
-        settled = number(one, one.settled[0]) if one.counts_settled else None  # type: ignore[operator]
+        own = [n for opinion in one.opinions if (n := number(one, opinion.value)) is not None]
+        settled = number(one, one.settled[0]) if one.counts_settled else None
         if own:
             mean = float(np.mean(own))
             values.setdefault(one.thing.item, []).append((mean, mean if settled is None else float(settled)))
