@@ -69,6 +69,8 @@ def test_the_report_and_the_same_from_an_export(held, tmp_path):
     study, store, _ = held
     export_study(study, store, tmp_path / "export")
     given, again = load_data(study, store), load_exported(study, tmp_path / "export")
+    said = pl.read_csv(tmp_path / "export" / "chat_turns.csv").group_by("session", "item", "side").agg("turn")
+    assert all(turns == list(range(len(turns))) for turns in said["turn"].to_list()), "each side counts from 0"
     key = ["rater", "item", "system"]
     assert again.battles.sort(key).equals(given.battles.sort(key))
     report = analyse(study, store, n_resamples=100)

@@ -12,7 +12,7 @@ import polars as pl
 
 from dialometer.model.session import Session
 from dialometer.model.study import Study
-from dialometer.storage.conversations import place_of
+from dialometer.storage.conversations import number_on_side, place_of
 from dialometer.storage.store import Store
 from dialometer.storage.table import COLUMNS, FACTOR_PREFIX, long_table, rater_name, session_name
 
@@ -139,7 +139,7 @@ CHAT_TURNS = ExportTable(
         "item": COLUMNS["item"],
         "system": (pl.String, "system the rater talked to"),
         "side": (pl.Int64, "arenas: on which side of the screen, from 1"),
-        "turn": (pl.Int64, "place in the conversation, counted from 0, without the system's opening"),
+        "turn": (pl.Int64, "place in the conversation with this system, counted from 0, without its opening"),
         "role": (pl.String, "who spoke: user (the rater) or agent"),
         "text": (pl.String, "what was said"),
         "said_at": (_TIME, "when it was stored (UTC)"),
@@ -369,7 +369,7 @@ def chat_frames(store: Store, raters: RaterNames, study: Study, sessions: Iterab
             turn.item_id,
             systems.get(turn.item_id) or str(turn.meta.get("system", "")),
             place_of(turn) if is_arena else None,
-            turn.n,
+            number_on_side(turn) if is_arena else turn.n,
             turn.role,
             turn.text,
             turn.at_ms,

@@ -49,6 +49,11 @@ def place_of(turn: ChatTurn) -> int:
     return PLACES[turn.n % _PER_ROUND // 2]
 
 
+def number_on_side(turn: ChatTurn) -> int:
+    """The place of an arena's turn in the conversation on its side, counted from 0; a reply that never came leaves a gap."""
+    return 2 * (turn.n // _PER_ROUND) + turn.n % 2
+
+
 def n_messages(turns: Iterable[ChatTurn]) -> int:
     """How many messages a rater wrote in an arena: the fewer of the two sides."""
     said = [place_of(turn) for turn in turns if turn.role == "user"]

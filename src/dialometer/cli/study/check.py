@@ -142,13 +142,14 @@ def _show(
 
 
 def _show_pair(report: PairReport) -> None:
+    from rich.markup import escape
     from rich.text import Text
 
     from dialometer.cli.console import results
 
     item = report.item
     results.print(
-        f"\n[bold]{item.id}[/]  {report.n_words_a} → {report.n_words_b} words ({report.length_change:+.0%})",
+        f"\n[bold]{escape(item.id)}[/]  {report.n_words_a} → {report.n_words_b} words ({report.length_change:+.0%})",
         highlight=False,
     )
     for index, segments in report.differences:
@@ -183,11 +184,11 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     spec = study.spec
     scales = ", ".join(f"{c.label or c.name} ({spec.scales[c.scale].describe()})" for c in spec.criteria)
-    table.add_row("Conditions", "\n".join(numbers.conditions))
+    table.add_row("Conditions", escape("\n".join(numbers.conditions)))
     if numbers.shown:
         table.add_row("Raters see", escape("\n".join(numbers.shown)))
-    table.add_row("Systems", ", ".join(system.label or system.name for system in spec.systems))
-    table.add_row("Criteria", scales)
+    table.add_row("Systems", escape(", ".join(system.label or system.name for system in spec.systems)))
+    table.add_row("Criteria", escape(scales))
     table.add_row("Items", f"{numbers.n_items:,} ({spec.items.kind})")
     table.add_row(
         "Items per rater",
@@ -209,7 +210,7 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
             "Cost",
             f"{numbers.cost_cents / 100:,.2f} {numbers.currency}, {numbers.pay_per_hour_cents / 100:.2f} an hour",
         )
-    results.print(f"\n[bold]{spec.title}[/]: no errors\n")
+    results.print(f"\n[bold]{escape(spec.title)}[/]: no errors\n")
     results.print(table)
 
 
