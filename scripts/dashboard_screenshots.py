@@ -58,12 +58,13 @@ PAGES = {
     "control": "/studies/anchors/control",
     "preview": "/studies/anchors/preview?cell=3&step=4",
     "files": "/studies/draft/files/study.yaml",
+    "form": "/studies/replies/form/criteria",
     "new": "/new",
     "accounts": "/accounts",
     "me": "/me",
 }
 SELECTION = {
-    "desktop": ("studies", "overview", "rater", "quality", "results", "control", "preview", "files"),
+    "desktop": ("studies", "overview", "rater", "quality", "results", "control", "preview", "files", "form", "new"),
 }
 PICTURES = tuple(f"dashboard-{name}-{look}.png" for look, names in SELECTION.items() for name in names)
 
@@ -98,21 +99,27 @@ def make_studies(parent: Path) -> int:
     copy_template("strategies", parent / "draft")
     text = (parent / "draft" / "study.yaml").read_text(encoding="utf-8")
     (parent / "draft" / "study.yaml").write_text(text.replace("seed:", "sead:", 1), encoding="utf-8")
+    copy_template("likert", parent / "replies")
     return excluded
 
 
 def come_in(browser: Browser, served: ServedSite) -> Any:
-    """Signs the first owner in; gives the cookies."""
+    """Signs the first owner in and waits for the first results; gives the cookies."""
     context = browser.new_context(**DESKTOP)
     page = context.new_page()
-    page.goto(served.owner_link())
-    for label, text in (("Name", "ada"), ("Password", PASSWORD), ("Repeat the password", PASSWORD)):
-        page.get_by_label(label, exact=True).fill(text)
-    page.get_by_role("button", name="Create account").click()
+    sign_in(page, served)
     for study in ("travel", "anchors"):
         page.goto(f"{served.url}/dashboard/studies/{study}/results")
         page.get_by_role("heading", name="The answer").first.wait_for(timeout=120_000)
     return context.storage_state()
+
+
+def sign_in(page: Page, served: ServedSite) -> None:
+    """Makes the account of the first owner."""
+    page.goto(served.owner_link())
+    for label, text in (("Name", "ada"), ("Password", PASSWORD), ("Repeat the password", PASSWORD)):
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_role("button", name="Create account").click()
 
 
 def take(page: Page, url: str, path: Path, *, is_whole: bool) -> None:
@@ -145,7 +152,7 @@ def main() -> None:
                 page = browser.new_context(**options, storage_state=state).new_page()
                 for name in PAGES if given.all else SELECTION.get(look, ()):
                     url = f"{served.url}/dashboard{PAGES[name]}".format(excluded=excluded)
-                    take(page, url, out / f"dashboard-{name}-{look}.png", is_whole=bool(given.all) or name != "rater")
+                    take(page, url, out / f"dashboard-{name}-{look}.png", is_whole=bool(given.all) or name not in ("rater", "new"))
         browser.close()
 
 

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import zipfile
+from pathlib import Path
 
 import pytest
 from dashboard_cases import KEY
@@ -11,8 +12,10 @@ from dashboard_cases import KEY
 from commands import run
 from dialometer.design.load import load_study
 from dialometer.design.lock import read_lock
-from dialometer.design.templates import template_folder, template_names
+from dialometer.design.templates import all_about_templates, template_folder, template_names
 from dialometer.web.dashboard.running_studies import StudyFolders
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -297,3 +300,19 @@ def test_versions_are_seen_and_restored(ada, studies_folder):
 
 def _base(ada):
     return re.search(r'name="base" value="([0-9a-f]*)"', ada.page)[1]
+
+
+def test_templates_are_shown_by_picture_and_question(ada):
+    ada.get("/new")
+    table = dict(
+        re.findall(
+            r"^\| \[`([\w-]+)`\]\(#[\w-]+\) \| ([^|]+?) \|", (DOCS / "reference" / "templates.md").read_text(), re.M
+        )
+    )
+    assert [one.name for one in all_about_templates()] == list(table), "in the order of the documentation"
+    for one in all_about_templates():
+        assert one.question == table[one.name]
+        assert one.question in ada.text
+        answer = ada.client.get(f"/dashboard/new/{one.name}.webp")
+        assert answer.content[:4] == b"RIFF", f"run scripts/template_pictures.py for {one.name}"
+    assert ada.get("/new/none.webp").status == 404

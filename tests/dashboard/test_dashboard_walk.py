@@ -127,6 +127,28 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
         page.get_by_role("button", name="Make the study").click()
         expect(page.get_by_role("status")).to_contain_text("Made the study travel")
         folder = parent / "travel"
+
+        # By its form: a title, a criterion more and gone again
+        examine(page, "the form")
+        page.get_by_label("Contact").fill("Ada, ada@example.org")
+        page.get_by_role("button", name="Save and go on").click()
+        expect(page.get_by_role("heading", name="Systems and items")).to_be_visible()
+        page.get_by_role("link", name="Criteria and scales").click()
+        page.locator("button[value='add criteria']").click()
+        expect(page.get_by_text("'question' is empty").first).to_be_visible()
+        expect(page.locator("[name='criteria.3.name']")).to_be_focused()
+        examine(page, "the form with an error")
+        page.get_by_role("button", name="Undo the last change").click()
+        expect(page.get_by_text("No errors.", exact=True)).to_be_visible()
+        expect(page.frame_locator("iframe").get_by_role("heading", level=1)).to_be_visible()
+        assert "contact: Ada, ada@example.org" in (folder / "study.yaml").read_text(encoding="utf-8")
+        assert load_study(folder).spec.contact == "Ada, ada@example.org"
+        page.get_by_role("link", name="Files", exact=True).first.click()
+        page.get_by_role("link", name="saved versions").click()
+        examine(page, "versions")
+        page.get_by_role("link", name="2", exact=True).click()
+        examine(page, "a version")
+        page.get_by_role("link", name="Files", exact=True).first.click()
         upload = {"name": "mine.jsonl", "mimeType": "application/jsonl", "buffer": few_items(folder)}
         page.get_by_label("Items (JSON Lines)").set_input_files(files=[upload])
         page.get_by_role("button", name="Upload items").click()

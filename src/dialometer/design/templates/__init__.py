@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from dialometer.errors import DialometerError, UnknownName
@@ -21,6 +23,26 @@ def template_folder(name: str) -> Path:
     if name not in template_names():
         raise UnknownName(f"there is no template '{name}'", remedy=did_you_mean(name, template_names()))
     return _HERE / name
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateAbout:
+    """What a template is for, for those who choose one."""
+
+    name: str
+    question: str
+    picture: Path | None
+
+
+def all_about_templates() -> list[TemplateAbout]:
+    """The templates by the questions that they answer, the most asked first."""
+    found: list[tuple[int, TemplateAbout]] = []
+    for name in template_names():
+        about, picture = _HERE / name / "about.json", _HERE / name / "picture.webp"
+        told = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {}
+        entry = TemplateAbout(name, told.get("question", ""), picture if picture.is_file() else None)
+        found.append((told.get("place", len(found) + 100), entry))
+    return [entry for _, entry in sorted(found, key=lambda one: one[0])]
 
 
 def copy_template(name: str, target: Path) -> list[Path]:

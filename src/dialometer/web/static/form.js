@@ -21,8 +21,11 @@ for (const chooser of document.querySelectorAll("form[data-preview]")) {
 const named = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
 if (named) {
   for (let part = named; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
-  named.scrollIntoView({ block: "center" });
-  named.querySelector("input:not([type=hidden]), textarea, select")?.focus({ preventScroll: true });
+  // The browser goes to the named place itself when everything is loaded, and takes the focus away.
+  addEventListener("load", () => setTimeout(() => {
+    named.scrollIntoView({ block: "center" });
+    named.querySelector("input:not([type=hidden]), textarea, select")?.focus({ preventScroll: true });
+  }));
 }
 
 for (const form of document.querySelectorAll("form[data-form]")) {

@@ -52,8 +52,8 @@ STEPS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "quality": ("Quality", "Rules that find careless raters.", ("quality",), "item"),
     "recruitment": (
         "Recruitment",
-        "Where raters come from, what they are paid, what is kept.",
-        ("recruitment", "privacy"),
+        "Where raters come from, what they are paid, which models judge beside them, what is kept.",
+        ("recruitment", "judges", "privacy"),
         "consent",
     ),
     "analysis": ("Analysis", "The comparisons that you declare before the first answer.", ("analysis",), "item"),
@@ -193,7 +193,7 @@ def _page(
         is_whole=is_whole,
         numbers=protocol(study) if study and is_whole else None,
         labels=[study.cell_label(condition) for condition in study.cells] if study and is_whole else [],
-        screen=_screen(study, STEPS[step][3]) if study and is_whole else None,
+        screen=first_screen(study, STEPS[step][3]) if study and is_whole else None,
         text=text,
         base=hash_of(text.encode()),
         may_undo=before_last(Versions(dashboard.studies.folders.folder(request.study)).all(), hash_of(text.encode()))
@@ -232,7 +232,7 @@ def _by_field(fields: list[Field], problems: Mapping[str, Problem]) -> dict[str,
     return found
 
 
-def _screen(study: Study, kind: str) -> int:
+def first_screen(study: Study, kind: str) -> int:
     """The first screen of a kind, in the first condition; the first of all where there is none."""
     try:
         steps = Preview(study, 0).flow.path(Preview(study, 0).session).steps

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from difflib import unified_diff
 from pathlib import Path
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 
 from dialometer.design.load import STUDY_FILE, load_study
 from dialometer.design.lock import LOCK_FILE, freeze
 from dialometer.design.protocol import protocol
-from dialometer.design.templates import copy_template, template_folder, template_names
+from dialometer.design.templates import TemplateAbout, all_about_templates, copy_template, template_folder
 from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, merged, write_whole
 from dialometer.errors import DialometerError
 from dialometer.flow.study_check import without_errors
@@ -90,9 +90,19 @@ def new(dashboard: Dashboard, request: PageRequest) -> Response:
     )
 
 
-def _templates() -> list[tuple[str, str, str]]:
-    specs = [(name, load_study(template_folder(name)).spec) for name in template_names()]
-    return [(name, spec.title, " ".join(spec.description.split())) for name, spec in specs]
+def _templates() -> list[tuple[TemplateAbout, str]]:
+    about = [(one, load_study(template_folder(one.name)).spec.description) for one in all_about_templates()]
+    return [(one, " ".join(description.split())) for one, description in about]
+
+
+@page("/new/{template}.webp", role="editor")
+def picture(_dashboard: Dashboard, request: PageRequest) -> Response:
+    """What raters see in a template's study."""
+    name = request.params["template"]
+    file = next((one.picture for one in all_about_templates() if one.name == name), None)
+    if file is None:
+        raise NoStudy("there is no such picture")
+    return FileResponse(file, headers={"cache-control": "private, max-age=86400"})
 
 
 @page("/new", role="editor", method="POST")
