@@ -152,7 +152,12 @@ def main() -> None:
                 page = browser.new_context(**options, storage_state=state).new_page()
                 for name in PAGES if given.all else SELECTION.get(look, ()):
                     url = f"{served.url}/dashboard{PAGES[name]}".format(excluded=excluded)
-                    take(page, url, out / f"dashboard-{name}-{look}.png", is_whole=bool(given.all) or name not in ("rater", "new"))
+                    take(
+                        page,
+                        url,
+                        out / f"dashboard-{name}-{look}.png",
+                        is_whole=bool(given.all) or name not in ("rater", "new"),
+                    )
         browser.close()
 
 
