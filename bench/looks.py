@@ -2,8 +2,8 @@
 
 Whole simulated studies, analysed by the declared test at every tenth of their raters. The same p-values are then read in four
 ways: as if each look were the only one, with looks at any time, and with five planned looks (alpha spending). A study
-ends at the first look that claims anything. ``python -m bench.looks --only likert --studies 1000`` prints figures; the
-table in docs/explanation/looking-early.md holds them all.
+ends at the first look that claims anything. ``python -m bench.looks --studies 400`` prints the table of
+docs/explanation/looking-early.md; it continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ from dialometer.analysis.planning.power import primary_tests
 from dialometer.analysis.planning.simulated_study import Assumptions, planted, simulated_data
 from dialometer.analysis.shared.looks import LATER
 from dialometer.errors import DialometerError
+from dialometer.model.estimate import Estimate
 from dialometer.model.study import Study
 from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.multiplicity import adjust, at_look
@@ -39,6 +40,7 @@ ALPHA = 0.05
 Row = list[tuple[int, list[float]]]
 
 
+@lru_cache
 def study(design: str) -> Study:
     """The template; of the Likert template two systems are compared, as in most studies."""
     made = study_of(design, N_ITEMS.get(design))
@@ -85,49 +87,71 @@ def first_claim(row: Row, way: str, n_planned: int) -> int:
     return 0
 
 
-def measured(design: str, n_studies: int, seed: int, *, has_effect: bool) -> dict[str, object]:
-    """Claims and raters of each way of looking, over many studies."""
-    planned, plan = N_RATERS[design], study(design)
-    rows = []
-    for number in range(n_studies):
-        own = int(np.random.SeedSequence([seed, number, int(has_effect)]).generate_state(1)[0])
-        truth, habits, shifts = planted(plan, EFFECT[design] if has_effect else 0.0, own, Assumptions())
-        data = simulated_data(plan, truth, habits, n_raters=round(1.15 * planned), seed=own, shifts=shifts)
-        rows.append(looks_of(data, planned))
-    out: dict[str, object] = {"design": design, "effect": EFFECT[design] if has_effect else 0.0, "studies": n_studies}
+def looked(design: str, number: int, seed: int, *, has_effect: bool) -> Row:
+    """One simulated study at all its looks."""
+    plan = study(design)
+    own = int(np.random.SeedSequence([seed, number, int(has_effect)]).generate_state(1)[0])
+    truth, habits, shifts = planted(plan, EFFECT[design] if has_effect else 0.0, own, Assumptions())
+    n_raters = round(1.15 * N_RATERS[design])  # some are excluded
+    return looks_of(simulated_data(plan, truth, habits, n_raters=n_raters, seed=own, shifts=shifts), N_RATERS[design])
+
+
+def summary(rows: Sequence[Row], n_planned: int) -> dict[str, tuple[Estimate, float]]:
+    """For the fixed design and each way of looking: the share of studies with a claim, and the mean number of raters."""
     fixed = [bool(p and np.any(adjust(p, "holm") <= ALPHA)) for p in (row[-1][1] for row in rows)]
-    out["fixed"] = {"claims": _share(sum(fixed), n_studies), "raters": planned}
+    out = {"fixed": (proportion(sum(fixed), len(rows)), float(n_planned))}
     for way in WAYS:
-        ended = [first_claim(row, way, planned) for row in rows]
-        out[way] = {
-            "claims": _share(sum(n > 0 for n in ended), n_studies),
-            "raters": float(np.mean([n or planned for n in ended])),
-        }
+        ended = [first_claim(row, way, n_planned) for row in rows]
+        mean = float(np.mean([n or n_planned for n in ended]))
+        out[way] = proportion(sum(n > 0 for n in ended), len(rows)), mean
     return out
 
 
-def _share(k: int, n: int) -> list[float]:
-    share = proportion(k, n)
-    return [round(number, 4) for number in (share.value, share.low, share.high)]
+def table(rows: dict[str, list[Row]]) -> str:
+    """The rows as a table of the documentation."""
+    names = {
+        "fixed": "fixed number of raters",
+        "each look alone": "ten looks, uncorrected",
+        "anytime": "`looks: anytime`, ten looks",
+    }
+    names |= {way: f"five planned looks, `{way}`" for way in ("obrien_fleming", "pocock")}
+    lines = ["| design | way of looking | false claims at any look | power | raters, mean |", "|---|---|---|---|---|"]
+    for design, n_planned in N_RATERS.items():
+        null, effect = rows[f"{design}-0"], rows[f"{design}-1"]
+        if not null or not effect:
+            continue
+        nulls, effects = summary(null, n_planned), summary(effect, n_planned)
+        for way, words in names.items():
+            wrong, (power, raters) = nulls[way][0], effects[way]
+            shown = f"{100 * wrong.value:.1f} % ({100 * wrong.low:.1f} to {100 * wrong.high:.1f})"
+            lines.append(f"| {design} | {words} | {shown} | {100 * power.value:.0f} % | {raters:.0f} of {n_planned} |")
+        lines.append(f"| | | {len(null):,} studies | {len(effect):,} studies | |")
+    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Runs the designs and prints each result as a line of JSON."""
+    """Adds studies to a file until there are enough of each design, and prints the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.looks", description=__doc__)
-    parser.add_argument("--only", default="", help="one of " + ", ".join(N_RATERS))
-    parser.add_argument("--studies", type=int, default=400)
+    parser.add_argument("--studies", type=int, default=400, help="without an effect; half as many with one")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, help="a file to which the lines are added")
+    parser.add_argument(
+        "--rows", type=Path, default=Path("looks.jsonl"), help="where studies are kept, to continue later"
+    )
     given = parser.parse_args(list(arguments))
-    for design in [given.only] if given.only else N_RATERS:
-        for has_effect in (False, True):
-            began = time.process_time()
-            line = measured(design, given.studies, given.seed, has_effect=has_effect)
-            text = json.dumps({**line, "cpu_s": round(time.process_time() - began, 1)})
-            print(text, flush=True)
-            if given.out:
-                with given.out.open("a", encoding="utf-8") as file:
-                    file.write(text + "\n")
+    rows: dict[str, list[Row]] = {f"{design}-{effect}": [] for design in N_RATERS for effect in (0, 1)}
+    if given.rows.exists():
+        for line in given.rows.read_text(encoding="utf-8").splitlines():
+            kept = json.loads(line)
+            rows[kept["cell"]].append(kept["row"])
+    with given.rows.open("a", encoding="utf-8") as file:
+        for number in range(given.studies):
+            for cell, done in rows.items():
+                design, effect = cell.rsplit("-", 1)
+                if len(done) <= number and (effect == "0" or number < given.studies // 2):
+                    done.append(looked(design, number, given.seed, has_effect=effect == "1"))
+                    file.write(json.dumps({"cell": cell, "row": done[-1]}) + "\n")
+                    file.flush()
+    print(table(rows))
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def test_a_study_is_closed_once_with_its_reason(running):
     watch.check(study)
     decision = study.store.control.log()[-1]
     assert (decision.value, decision.made_by) == ("closed", RULE)
-    assert decision.reason == "decided: at 40 raters the primary hypothesis was supported"
+    assert decision.reason == "at 40 raters the primary hypothesis was supported"
     watch.check(study)
     assert reports.n_asked == 1, "a closed study is not asked about"
     study.store.control.set_state("running", by="ada", reason="go on", at_ms=2)

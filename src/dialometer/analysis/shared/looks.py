@@ -181,8 +181,9 @@ def _words(here: Looked) -> str:
     level = here.look.level(1 - here.options.confidence)
     when = "at every look" if isinstance(here.look, AnytimeLook) else "at all planned looks together"
     return (
-        f"This look is at {n_of(here.look.n, 'rater')}. {confidence_words(here.options.confidence)} confidence intervals and p-values "
-        f"of comparisons hold {when}: a test of its own would have to reach p ≤ {level:.2g} here. {ELSEWHERE}"
+        f"This look is at {n_of(here.look.n, 'rater')}. {confidence_words(here.options.confidence)} confidence intervals and "
+        f"p-values of comparisons hold {when}: intervals are wider and p-values larger than those of a single look, whose "
+        f"p-value would have to be at most {level:.2g}. {ELSEWHERE}"
     )
 
 

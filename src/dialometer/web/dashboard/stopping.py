@@ -71,5 +71,5 @@ def obey(running: RunningStudy, report: Report, at_ms: int) -> None:
     why, control = report.provenance.get("stopped_because"), running.store.control
     if why is None or control.current().state != "running" or any(one.made_by == RULE for one in control.log()):
         return
-    control.set_state("closed", by=RULE, reason=f"{report.provenance['stopped']}: {why}", at_ms=at_ms)
+    control.set_state("closed", by=RULE, reason=str(why), at_ms=at_ms)
     log("stopped_by_rule", study=running.name)
