@@ -9,11 +9,13 @@ import pytest
 
 from dialometer.analysis.base.choose import analyse, families
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.planning.power import Setting, primary_tests, simulate_tests
 from dialometer.analysis.planning.preregistration import preregistration
 from dialometer.analysis.planning.simulated_study import Assumptions, planted, simulated_data
 from dialometer.analysis.shared import verdicts
 from dialometer.analysis.shared.comparisons import primary_comparison
-from dialometer.analysis.shared.looks import LATER, at_look, paid_cents
+from dialometer.analysis.shared.looks import LATER, at_look, looked, paid_cents, resized_looks
+from dialometer.analysis.shared.looks import tests_at_looks as best_tests
 from dialometer.errors import StudyError
 from dialometer.model.study import Study
 from dialometer.stats.effects.multiplicity import look_of
@@ -137,6 +139,22 @@ def test_without_looks_nothing_changes(likert):
     options = Options.declared(likert)
     assert at_look(data, options) == (data, options)
     assert "looks" not in [section.name for section in analyse(likert, data, n_resamples=100).sections]
+
+
+def test_power_is_that_of_any_look(likert):
+    study = declared(likert, looks=[10, 20, 40])
+    setting = Setting(20, 20, 0.6, 0.05, seed=1, assumed=SURE)
+    with_looks = simulate_tests(study, setting, range(4))
+    alone = simulate_tests(declared(likert), setting, range(4))
+    assert [one.keys() for one in with_looks] == [one.keys() for one in alone]
+    assert resized_looks(study, 20)[1] == [5, 10, 20]
+    truth, habits, shifts = planted(study, 0.6, 1, SURE)
+    data = simulated_data(study, truth, habits, n_raters=20, seed=1, shifts=shifts)
+    found = best_tests(data, Options.declared(study), primary_tests)
+    raters, resized = data.raters_by_finish(), resized_looks(study, 20)[0]
+    last = looked(replace(data, study=resized), Options.declared(study), raters, resized.spec.analysis.looks)
+    for label, test in primary_tests(last.data, last.options).items():
+        assert found[label].details["p_adjusted"] <= test.details["p_adjusted"]
 
 
 @pytest.mark.parametrize("name", ["acute", "strategies", "best-worst", "anchoring", "avatar", "mqm", "rubric"])

@@ -16,6 +16,7 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of, planted, resized, simulated_data
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
+from dialometer.analysis.shared.looks import tests_at_looks
 from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate
@@ -117,7 +118,8 @@ def simulate_tests(study: Study, setting: Setting, numbers: Iterable[int]) -> li
         truth, habits, shifts = planted(sized, setting.effect, seed, setting.assumed)
         data = simulated_data(sized, truth, habits, n_raters=setting.n_raters, seed=seed, shifts=shifts)
         try:
-            tests = primary_tests(data, options)
+            has_looks = study.spec.analysis.looks is not None
+            tests = tests_at_looks(data, options, primary_tests) if has_looks else primary_tests(data, options)
         except NotEnoughData:  # such a study finds nothing
             tests = {}
         p_values.append({label: float(e.details.get("p_adjusted", e.p_value)) for label, e in tests.items()})

@@ -89,6 +89,17 @@ def assumption_words(assumed: Assumptions) -> str:
     )
 
 
+def looks_words(study: Study) -> tuple[str, ...]:
+    """What power means where results are looked at before the end; empty elsewhere."""
+    looks = study.spec.analysis.looks
+    if looks is None:
+        return ()
+    tried = (
+        "at ten looks" if looks == "anytime" else "at the planned looks, moved in proportion to the number of raters"
+    )
+    return (f"The study declares looks before its end: power is the share of studies that are significant {tried}.",)
+
+
 def power_report(
     study: Study, result: PowerResult, *, n_simulations: int, seed: int, alpha: float, assumed: Assumptions = DEFAULT
 ) -> Report:
@@ -123,6 +134,7 @@ def power_report(
                     "between levels of a factor, Cohen's d of raters' mean ratings.",
                     assumption_words(assumed),
                     reach,
+                    *looks_words(study),
                 ),
                 (_table(result), *([_by_test(result)] if result.n_tests > 1 else [])),
             ),

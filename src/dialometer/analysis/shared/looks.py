@@ -8,7 +8,7 @@ A report made later, by others and from an export, therefore comes to the same l
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -17,6 +17,7 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.look_state import Checked, LookState, StopReason
 from dialometer.analysis.base.wording import confidence_words, n_of, percent
+from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.analysis.shared.equivalence import has_margin
 from dialometer.analysis.shared.verdicts import DeclaredHypothesis, tested_hypotheses
 from dialometer.design.protocol import protocol
@@ -42,8 +43,47 @@ def n_planned(study: Study) -> int:
 def look_at(analysis: Analysis, planned: int, reached: Sequence[int]) -> SequentialLook:
     """The look at the last of these numbers of raters."""
     if isinstance(analysis.looks, list):
-        return PlannedLook(tuple(reached), (*analysis.looks[:-1], planned), analysis.spending)
+        return PlannedLook(tuple(reached), tuple(analysis.looks), analysis.spending)
     return AnytimeLook(reached[-1], planned, 1 - analysis.confidence)
+
+
+N_TRIED = 10
+"""Looks at any time that a power analysis tries."""
+
+
+def resized_looks(study: Study, n_raters: int) -> tuple[Study, list[int]]:
+    """The study with so many raters, its planned looks moved in proportion, and the numbers of raters at them.
+
+    Looks at any time are tried at every tenth of the raters.
+    """
+    analysis = study.spec.analysis
+    if isinstance(analysis.looks, list):
+        shares = [n / analysis.looks[-1] for n in analysis.looks]
+    else:
+        shares = [(place + 1) / N_TRIED for place in range(N_TRIED)]
+    numbers = sorted({max(2, round(share * n_raters)) for share in shares})
+    looks = numbers if isinstance(analysis.looks, list) else analysis.looks
+    update = {
+        "analysis": analysis.model_copy(update={"looks": looks}),
+        "recruitment": study.spec.recruitment.model_copy(update={"quota": n_raters}),
+    }
+    return replace(study, spec=study.spec.model_copy(update=update)), numbers
+
+
+def tests_at_looks(
+    data: StudyData, options: Options, tests: Callable[[StudyData, Options], Mapping[str, Estimate]]
+) -> dict[str, Estimate]:
+    """Each test of the primary comparison at the look where it is most significant: what a study finds at any look."""
+    raters = data.raters_by_finish()
+    study, numbers = resized_looks(data.study, len(raters))
+    whole, best = replace(data, study=study), dict[str, Estimate]()
+    for place, n in enumerate(numbers):
+        if isinstance(study.spec.analysis.looks, list) or n >= FIRST:
+            here = looked(whole, options, raters, numbers[: place + 1])
+            for label, test in tests(here.data, here.options).items():
+                if label not in best or p_adjusted(test) < p_adjusted(best[label]):
+                    best[label] = test
+    return best
 
 
 @dataclass(frozen=True)
