@@ -136,7 +136,7 @@ ANALYSIS_LINES = [
     {"shared"},
     {
         f"families.{name}"
-        for name in ("ratings", "pairs", "votes", "nominal", "annotations", "candidates", "conversations")
+        for name in ("ratings", "pairs", "votes", "nominal", "annotations", "candidates", "conversations", "judges")
     },
     {"families.common"},
     {"planning", "reproduce"},

@@ -165,3 +165,18 @@ def test_labels_are_checked():
     with pytest.raises(DialometerError, match="2 labels"):
         code_labels(["r"], ["i"], ["a", "b"])
     assert code_labels(["r"], ["i"], ["no"], classes=["yes", "no"]).label.tolist() == [1]
+
+
+def test_known_classes_anchor_the_tables_of_raters():
+    """A judge that always says the opposite is read rightly as soon as some true classes are known."""
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, 200)
+    says = {"opposite": 1 - truth, "reverse": np.where(rng.random(200) < 0.9, 1 - truth, truth)}
+    rows = [(judge, str(i), "ab"[label]) for judge, given in says.items() for i, label in enumerate(given)]
+    labels = code_labels(*zip(*rows, strict=True))
+    known = {str(i): "ab"[truth[i]] for i in range(40)}
+    anchored, alone = dawid_skene(labels, known=known).consensus, dawid_skene(labels).consensus
+    right = [np.mean([found[str(i)] == "ab"[truth[i]] for i in range(40, 200)]) for found in (anchored, alone)]
+    assert right[0] > 0.95
+    assert right[1] < 0.2
+    assert all(anchored[item] == label for item, label in known.items())

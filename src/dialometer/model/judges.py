@@ -47,6 +47,10 @@ class Judge(Part):
         default="tie",
         description="A choice that changes with the order: counts as a tie, or both answers are kept as they are.",
     )
+    own_systems: list[Name] = Field(
+        default_factory=list,
+        description="Systems of the judge's own family, for the check of self-preference; taken from names if left out.",
+    )
     trained_on: Literal["other", "this"] = Field(
         default="other",
         description="Evaluators: trained on other data, or on the ratings of this study. Then each item must be scored by an "

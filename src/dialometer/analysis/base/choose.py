@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 
@@ -29,7 +30,7 @@ from dialometer.storage.store import Store
 
 SOURCE_WORDS = {
     "simulated": "These raters are simulated: the numbers test the design and say nothing about real systems.",
-    "model": "These raters are language models or other programs, not human raters.",
+    "model": "These judges are language models or other programs, not human raters.",
 }
 
 
@@ -111,7 +112,7 @@ def unfinished(data: StudyData) -> str:
     """A sentence when the study still lacks raters or judgments, else empty; what was collected elsewhere has ended there."""
     if data.look is not None:
         return data.look.unfinished
-    if set(data.sessions["source"].unique()) == {"imported"}:
+    if data.is_about_judges or set(data.sessions["source"].unique()) == {"imported"}:
         return ""
     numbers = protocol(data.study)
     n_completed = len(data.completed_sessions())
@@ -138,6 +139,8 @@ def warnings(data: StudyData) -> tuple[str, ...]:
     others = set(data.sessions["source"].unique()) - set(data.sources) - set(ADJUDICATORS)
     if others:
         notes.append(f"Judgments from other sources ({', '.join(sorted(others))}) are not in this report.")
+    if data.is_about_judges:
+        return tuple(notes)
     n_apart = data.judgments.filter(pl.col("rater").str.contains(APART, literal=True))["rater"].n_unique()
     if n_apart:
         notes.append(
@@ -179,12 +182,13 @@ def nothing_left(data: StudyData) -> Findings:
     return Findings(text, "Not enough data.", sections=(section,), next_steps=(step,))
 
 
-def families(study: Study) -> list[Family]:
-    """The families that fit a study, the one that gives the answer first.
+def families(study: Study, about: Literal["raters", "judges"] = "raters") -> list[Family]:
+    """The families that fit a study, the one that gives the answer first; those of reports about raters, or about judges.
 
     Where the primary comparison names its criteria, a family that tests them gives the answer rather than one that does not.
     """
-    fitting = [ANALYSES.get(name) for name in ANALYSES if ANALYSES.get(name).fits(study)]
+    known = [ANALYSES.get(name) for name in ANALYSES]
+    fitting = [family for family in known if family.is_about == about and family.fits(study)]
     declared = study.spec.analysis
     named = [one for one in declared.comparisons if one.name == declared.primary and one.criteria]
 
@@ -240,7 +244,7 @@ def analyse(
     options = replace(
         options, n_resamples=n_resamples or options.n_resamples, seed=options.seed if seed is None else seed
     )
-    fitting = families(study)
+    fitting = families(study, "judges" if data.is_about_judges else "raters")
     for family in fitting:
         data, options = family.at_look(data, options)
     findings = [_run(family, data, options) for family in fitting] if len(data.judgments) else [nothing_left(data)]

@@ -95,6 +95,11 @@ class StudyData:
     """What several analyses of these data need and is computed once; other data begin with nothing."""
 
     @property
+    def is_about_judges(self) -> bool:
+        """Whether these are models' judgments alone: each model is a judge of its own, and only items are a sample."""
+        return self.sources == ("model",)
+
+    @property
     def factors(self) -> list[str]:
         """Names of the between-subject factors."""
         return [factor.name for factor in self.study.spec.design.factors]

@@ -104,6 +104,8 @@ class Family(ABC):
     analysis repeats them thousands of times, so they come without tables, figures and bootstraps.
     """
 
+    is_about: Literal["raters", "judges"] = "raters"
+    """Which reports it is in: those about raters, or those about models alone, each of which is a judge of its own."""
     rank: int
     """Orders the families of one study: the lowest comes first and gives the answer of the report."""
 

@@ -72,7 +72,8 @@ def judge_agreement(
     found: dict[Coefficient, BesidePeople] = {}
     for name, (statistic, label) in statistics.items():
         values = [float(statistic(table)[0]) for table in whole]
-        replicates = [np.concatenate([pair[side] for pair in drawn[name]]) for side in (0, 1)]
+        # Rounded, since a coefficient of 0 must not be shown as 2e-16.
+        replicates = [np.concatenate([pair[side] for pair in drawn[name]]).round(12) for side in (0, 1)]
 
         def made(value: float, draws: Floats, n_things: int, label: str = label) -> Estimate:
             if np.isnan(value):

@@ -130,8 +130,13 @@ def dawid_skene(
     max_iterations: int = 1000,
     tolerance: float = 1e-8,
     confidence: float = 0.95,
+    known: Mapping[str, str] | None = None,
 ) -> DawidSkene:
-    """Fit the model. ``smoothing`` is added to every count of the confusion tables, which steadies raters with few labels."""
+    """Fit the model. ``smoothing`` is added to every count of the confusion tables, which steadies raters with few labels.
+
+    ``known`` gives the true class of some items, such as what people said where the raters are judges: these stay as they are, and
+    the tables of the raters are anchored by them.
+    """
     check_informative(labels, "Dawid-Skene")
     n_raters, n_classes = len(labels.raters), len(labels.classes)
     column = labels.rater * n_classes + labels.label
@@ -139,6 +144,8 @@ def dawid_skene(
     votes = np.zeros((len(labels.items), n_classes))
     np.add.at(votes, (labels.item, labels.label), 1)
     posterior = votes / votes.sum(axis=1, keepdims=True)
+    is_known, truth = _known_classes(labels, known or {})
+    posterior[is_known] = truth
     log_likelihood, is_converged, iteration = float("nan"), False, 0
     while not is_converged and iteration < max_iterations:
         iteration += 1
@@ -148,6 +155,7 @@ def dawid_skene(
         total = logsumexp(joint, axis=1, keepdims=True)
         log_likelihood = float(total.sum())
         before, posterior = posterior, np.exp(joint - total)
+        posterior[is_known] = truth
         is_converged = bool(np.abs(posterior - before).max() < tolerance)
     accuracy = _accuracy(labels, posterior, confidence, "" if is_converged else f"not settled after {iteration} rounds")
     return DawidSkene(
@@ -162,6 +170,17 @@ def dawid_skene(
         n_iterations=iteration,
         is_converged=is_converged,
     )
+
+
+def _known_classes(labels: Labels, known: Mapping[str, str]) -> tuple[Codes, Floats]:
+    """The places of items whose class is known, and the classes as rows of a posterior."""
+    places = [place for place, item in enumerate(labels.items) if item in known]
+    for given in {known[labels.items[place]] for place in places} - set(labels.classes):
+        raise DialometerError(
+            f"unknown label '{given}'", where="known", remedy=did_you_mean(given, list(labels.classes))
+        )
+    classes = [labels.classes.index(known[labels.items[place]]) for place in places]
+    return np.array(places, dtype=np.intp), np.eye(len(labels.classes))[np.array(classes, dtype=np.intp)]
 
 
 @statistic("dawid_skene", title="Accuracy of each rater by Dawid and Skene's model", source="Dawid & Skene 1979")

@@ -1,0 +1,1 @@
+"""What judges say, and whether they can be trusted beside human raters."""

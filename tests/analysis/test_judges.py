@@ -1,0 +1,208 @@
+"""Judges beside people: one verdict for each judge and thing, the page on trust, and reports about judges alone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.judge_verdicts import one_verdict_each
+from dialometer.analysis.families.judges.biases import family_of, own_systems, self_preference, style_bias
+from dialometer.analysis.families.judges.compared import compared_criteria
+from dialometer.analysis.families.judges.ensembles import DAWID_SKENE, MAJORITY, with_ensembles
+from dialometer.analysis.families.judges.fit import calibration, group_fits
+from dialometer.analysis.families.judges.position import position_bias
+from dialometer.analysis.families.judges.trust import trust_section
+from dialometer.design.load import load_study
+from dialometer.design.templates import copy_template
+from dialometer.model.item import ResponsesItem
+from judged_data import judged_data
+
+OPTIONS = Options(confidence=0.95, n_resamples=200, seed=1, correction="holm")
+LONG, SHORT = "gpt-long", "short"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Forty prompts with a long and a short response, chosen between."""
+    folder = tmp_path_factory.mktemp("judges") / "study"
+    copy_template("acute", folder)
+    study = load_study(folder)
+    items = tuple(
+        ResponsesItem(
+            id=f"i{n:02d}",
+            context=(),
+            responses={LONG: "word " * 40, SHORT: "word " * 10},
+            metadata={"topic": "art" if n % 2 else "law"},
+        )
+        for n in range(40)
+    )
+    systems = [study.spec.systems[0].model_copy(update={"name": name, "label": name}) for name in (LONG, SHORT)]
+    return replace(study, items=items, spec=study.spec.model_copy(update={"systems": systems, "quality": []}))
+
+
+def choices(study, answers, source="person"):
+    """Columns of judgments from (rater, item, choice, order)."""
+    criterion = next(
+        c.name for c in study.spec.criteria if study.scale_for(c, study.spec.presentation).choice_form == "one"
+    )
+    scale = study.scale_for(study.criteria_by_name[criterion], study.spec.presentation).type
+    n = len(answers)
+    rater, item, choice, order = zip(*answers, strict=True)
+    sides = [o.split("|").index(c) + 1 if c in o.split("|") else 0 for c, o in zip(choice, order, strict=True)]
+    return {
+        "rater": rater, "session": rater, "item": item, "choice": choice, "order": order, "side": sides,
+        "criterion": [criterion] * n, "scale": [scale] * n, "block": ["main"] * n, "source": [source] * n,
+        "system": [""] * n,
+    }  # fmt: skip
+
+
+def data_of(study, people, calls, kept=()):
+    data = judged_data(study, choices(study, people))
+    rows = judged_data(study, choices(study, calls, "model")).judgments
+    return replace(data, calls=rows, by_models=one_verdict_each(rows, kept=kept))
+
+
+def two_orders(judge, item, first_order, second_order):
+    return [(judge, item, first_order, f"{LONG}|{SHORT}"), (judge, item, second_order, f"{SHORT}|{LONG}")]
+
+
+@pytest.fixture(scope="module")
+def crowd(study):
+    """Four raters who mostly see the same; a fair judge that sees it too, one that takes places, and one that loves length."""
+    rng = np.random.default_rng(3)
+    better = rng.choice([LONG, SHORT], 40)
+    other = {LONG: SHORT, SHORT: LONG}
+    people, calls = [], []
+    for n, best in enumerate(better):
+        for rater in "abcd":
+            people.append((rater, f"i{n:02d}", best if rng.random() < 0.85 else other[best], f"{LONG}|{SHORT}"))
+        says = best if rng.random() < 0.95 else other[best]
+        calls += two_orders("fair", f"i{n:02d}", says, says)
+        calls += two_orders("places", f"i{n:02d}", LONG, SHORT)
+        calls += two_orders("gpt-4", f"i{n:02d}", LONG, LONG)
+    return data_of(study, people, calls)
+
+
+def test_a_judge_has_one_verdict_on_each_thing(study):
+    calls = [
+        *two_orders("m", "i00", LONG, LONG),
+        *two_orders("m", "i01", LONG, SHORT),
+        *[("m", "i02", choice, f"{LONG}|{SHORT}") for choice in (LONG, LONG, SHORT)],
+        *[("m", "i03", choice, f"{LONG}|{SHORT}") for choice in (LONG, SHORT)],
+    ]
+    rows = judged_data(study, choices(study, calls, "model")).judgments
+    verdicts = dict(one_verdict_each(rows).select("item", "choice").iter_rows())
+    assert verdicts == {"i00": LONG, "i01": "tie", "i02": LONG, "i03": "tie"}
+    kept = one_verdict_each(rows, kept=["m"]).filter(pl.col("item") == "i01")
+    assert sorted(kept["choice"].to_list()) == sorted([LONG, SHORT])
+    numbers = rows.with_columns(
+        pl.lit(None, dtype=pl.String).alias("choice"), pl.col("side").cast(float).alias("value")
+    )
+    assert one_verdict_each(numbers).filter(pl.col("item") == "i01")["value"].to_list() == [1.0]
+    assert one_verdict_each(rows.clear()).is_empty()
+
+
+def test_the_page_says_who_can_be_trusted(crowd):
+    section = trust_section(crowd, OPTIONS)
+    by_judge = {text.split()[0]: text for text in section.paragraphs[:3]}
+    assert "is as good as a human rater" in by_judge["fair"]
+    assert "is worse than a human rater" in by_judge["places"]
+    assert "is not shown to be as good as a human rater" in by_judge["gpt-4"]
+    assert "prefers a place on the screen" not in by_judge["fair"]
+    test = next(part for part in section.parts if part.name == "judges_test")
+    verdicts = {row[1]: row[-1] for row in test.rows}
+    assert (verdicts["fair"], verdicts["gpt-4"]) == ("as good as a rater", "not shown")
+    assert {row[5] for row in test.rows} == {4}, "four raters with forty items are tested one by one"
+
+
+def test_biases_are_found_where_they_are(crowd):
+    positions = {row.judge: row for row in position_bias(crowd, OPTIONS)}
+    assert positions["fair"].consistent.value == 1
+    assert positions["places"].consistent.value == 0
+    assert positions["places"].first.value == 1
+    assert positions["places"].flips_to_first.value == 1
+    assert positions["gpt-4"].first.value == 0.5
+    [compared] = compared_criteria(crowd)
+    length = {sway.judge: sway for sway in style_bias(crowd, compared, OPTIONS)}
+    assert length["gpt-4"].of_judge.value == 1
+    assert length["gpt-4"].is_found
+    assert not length["fair"].is_found
+    [own] = self_preference(crowd, compared, OPTIONS)
+    assert (own.judge, own.is_found, own.difference.value > 0.3) == ("gpt-4", True, True)
+
+
+def test_families_of_models_are_known_by_their_names(study):
+    assert [family_of(name) for name in ("GPT-4o", "meta/Llama-3", "my-judge")] == ["gpt", "llama", ""]
+    assert own_systems(study, "gpt-4") == {LONG}
+    assert own_systems(study, "fair") == set()
+
+
+def test_where_judges_agree_and_how_certain_they_are(crowd):
+    [compared] = compared_criteria(crowd)
+    groups = {(g.judge, g.by, g.group): g for g in group_fits(crowd, compared, OPTIONS)}
+    assert groups["fair", "topic", "law"].n == 20
+    easy, hard = groups["fair", "difficulty", "all raters agree"], groups["fair", "difficulty", "most agree"]
+    assert easy.of_judge.value > hard.of_judge.value
+    assert easy.of_rater.value == 1
+    certain = {(row.judge, row.answer): row for row in calibration(crowd, compared, OPTIONS)}
+    assert certain["fair", "the same answer each time"].people.value > 0.9
+    assert certain["places", "answers that changed"].people.value == 0
+
+
+def test_judges_together_learn_from_people_whom_to_believe(crowd):
+    [compared] = compared_criteria(crowd)
+    both = with_ensembles(compared, 1)
+    majority = compared.majority
+    right = {
+        name: np.nanmean(own[~np.isnan(majority)] == majority[~np.isnan(majority)]) for name, own in both.judges.items()
+    }
+    assert right[DAWID_SKENE] > 0.9
+    assert right[MAJORITY] < right[DAWID_SKENE], "two of three judges are useless"
+
+
+def test_a_report_about_judges_pools_nothing_over_calls(crowd, study):
+    data = replace(crowd, judgments=crowd.by_models, by_models=crowd.by_models.clear(), sources=("model",))
+    report = analyse(study, data, n_resamples=100)
+    assert report.summary.answer.startswith("3 judges (fair, gpt-4 and places) judged 40 items.")
+    table = next(table for table in report.tables() if table.name.startswith("judge_verdicts_"))
+    assert [column.label for column in table.columns[1:]] == ["fair", "gpt-4", "places"]
+    assert all(cell.n == 40 for row in table.rows for cell in row[1:]), "each item counts once"
+    assert not any("rater" in section.title.lower() for section in report.sections)
+
+
+def test_the_published_judge_in_both_orders(study):
+    """Auto-J (Li et al., ICLR 2024) on its authors' pairs: both orders agree in 83.4 %, and both with people in 55.0 %."""
+    path = Path(os.environ.get("DIALOMETER_DATA", "missing")) / "judged_pairs" / "autoj.jsonl.gz"
+    if not path.exists():
+        pytest.skip("DIALOMETER_DATA names no folder with judged_pairs/autoj.jsonl.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as opened:
+        rows = [json.loads(line) for line in opened]
+    names = {"first": LONG, "second": SHORT, "tie": "tie"}
+    items = tuple(
+        ResponsesItem(id=row["id"], context=(), responses={LONG: row["first"], SHORT: row["second"]}) for row in rows
+    )
+    people = [("people", row["id"], names[row["human"]], f"{LONG}|{SHORT}") for row in rows]
+    calls = [
+        ("auto-j", row["id"], names[row[key]], order)
+        for row in rows
+        for key, order in (("judge", f"{LONG}|{SHORT}"), ("judge_exchanged", f"{SHORT}|{LONG}"))
+    ]
+    data = data_of(replace(study, items=items), people, calls)
+    [position] = position_bias(data, OPTIONS)
+    assert position.consistent.value == pytest.approx(0.834, abs=0.0005)
+    assert position.consistent.n == 1392
+    both_right = np.mean([row["judge"] == row["judge_exchanged"] == row["human"] for row in rows])
+    assert both_right == pytest.approx(0.550, abs=0.0005)
+    [compared] = compared_criteria(data)
+    same = [row["judge"] if row["judge"] == row["judge_exchanged"] else "tie" for row in rows]
+    expected = np.mean([verdict == row["human"] for verdict, row in zip(same, rows, strict=True)])
+    assert (compared.judges["auto-j"] == compared.people[:, 0]).mean() == pytest.approx(expected)
