@@ -294,7 +294,7 @@ def _test_table(criteria: Sequence[JudgedCriterion]) -> Table:
             Column("verdict", "Verdict"),
         ),
         tuple(rows),
-        caption=f"Each rater in turn is compared with the judge: the one that fits the other raters at least as well wins the item. As "
+        caption=f"Each rater in turn is compared with the judge: the one that fits the others at least as well wins the item. As "
         f"good: the judge wins at most {EPSILON:.0%} less often. Raters with {MIN_ITEMS} or more things are tested one by one "
         "(corrected after Benjamini and Yekutieli), and the judge passes with half of them; with fewer such raters, all are tested "
         "together over raters and items.",
