@@ -83,6 +83,18 @@ def test_the_true_order_comes_out_on_every_scale(template, quick, kind):
     assert all(row[5] < 0.001 for row in far)
 
 
+def test_criteria_are_parts_of_all_criteria_together(template, quick):
+    """In memory once: at a million judgments that is 64 MB."""
+    measures = numeric_measures(quick(template("likert"), n_raters=6))
+    start = 0
+    for measure in measures.criteria:
+        part = slice(start, start + len(measure.y))
+        start = part.stop
+        for name in ("rater", "item", "system", "thing"):
+            assert np.shares_memory(getattr(measure, name), getattr(measures.overall, name)[part])
+    assert start == len(measures.overall.y)
+
+
 def test_systems_that_are_alike_are_not_ranked(template, quick):
     study = template("likert")
     truth = draw_truth(study, 5, spread=0.0)

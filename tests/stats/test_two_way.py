@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dialometer.stats.clustered import two_way
 from dialometer.stats.clustered.clustered import clustered_proportion
 from dialometer.stats.clustered.two_way import two_way_linear, two_way_share
 
@@ -71,6 +72,14 @@ def test_half_and_half_from_ties_alone_is_no_certainty() -> None:
     assert share.low < 0.35
     assert share.high > 0.65
     assert share.p_value == pytest.approx(1.0)
+
+
+def test_many_meetings_are_gone_through_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    sums, inverse = rng.normal(size=(250, 3)), np.linalg.inv(np.diag([4.0, 5.0, 6.0]) + 0.5)
+    monkeypatch.setattr(two_way, "N_AT_ONCE", 60)
+    root = two_way._root(sums, inverse)
+    np.testing.assert_allclose(root.T @ root, (sums @ inverse).T @ (sums @ inverse), rtol=1e-12)
 
 
 def test_two_items_that_agree_by_chance_are_not_believed() -> None:

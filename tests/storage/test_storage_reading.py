@@ -8,6 +8,7 @@ from storage_cases import T0, answer, arrive, judgment, screen
 from dialometer.errors import StorageError
 from dialometer.model.session import Session, SessionRecord
 from dialometer.storage import Store
+from dialometer.storage.database import CACHE_KIB, SCAN_CACHE_KIB
 
 
 @pytest.fixture
@@ -25,6 +26,19 @@ def two(store: Store) -> list[Session]:
     )
     store.exclusions.exclude(sessions[1].id, "ana", "", T0)
     return sessions
+
+
+def test_reading_everything_keeps_few_pages(store: Store, two: list[Session]) -> None:
+    """A connection goes back to its usual cache, also where the stream is left early."""
+    if not store.database.is_sqlite:
+        pytest.skip("PostgreSQL has a cache of its own")
+    batches = store.records.judgment_batches(n_rows=1)
+    next(batches)
+    batches.close()
+    with store.database.reading_all() as connection:
+        assert connection.exec_driver_sql("PRAGMA cache_size").scalar() == -SCAN_CACHE_KIB
+    with store.database.reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA cache_size").scalar() == -CACHE_KIB
 
 
 def test_streams_over_all_sessions_and_over_one(store: Store, two: list[Session]) -> None:

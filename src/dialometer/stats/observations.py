@@ -41,7 +41,9 @@ def codes(labels: ArrayLike) -> tuple[Ints, NDArray[Any]]:
         )
     is_used = _used(array)
     if is_used is not None:
-        return (np.cumsum(is_used, dtype=np.int32) - 1)[array].astype(np.int64), np.flatnonzero(is_used)
+        number = np.cumsum(is_used, dtype=np.int32)
+        number -= 1
+        return number[array].astype(np.int64), np.flatnonzero(is_used)
     if array.dtype.kind == "O":
         array = array.astype(str)
     levels, inverse = np.unique(array, return_inverse=True)

@@ -172,10 +172,10 @@ class Records(StorePart):
                 columns[name].extend(values)
         return columns
 
-    def judgment_batches(self, *, include_corrected: bool = False, n_rows: int = 50_000) -> Iterator[Columns]:
+    def judgment_batches(self, *, include_corrected: bool = False, n_rows: int = 20_000) -> Iterator[Columns]:
         """The same, a part at a time in the order of writing, for what does not fit into memory."""
         rows = select(*PLAIN).order_by(judgments.c.id)
-        with self.database.reading() as connection:
+        with self.database.reading_all() as connection:
             if not include_corrected and has_corrections(connection, judgments):
                 rows = rows.where(is_current(judgments))
             known = connection.execute(select(sessions.c.id, *(sessions.c[name] for name in OF_SESSION))).all()
@@ -209,7 +209,7 @@ class Records(StorePart):
             return
         # The result is closed by name, so that a stream that is left early gives its cursor back as well.
         with (
-            self.database.reading() as connection,
+            self.database.reading_all() as connection,
             connection.execution_options(yield_per=N_PER_FETCH).execute(rows) as result,
         ):
             yield from map(convert, result)

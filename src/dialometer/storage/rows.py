@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -62,7 +63,8 @@ def draw_to_json(draw: Draw) -> str:
 def draw_from_json(text: str) -> Draw:
     """The draw that :func:`draw_to_json` wrote."""
     raw = json.loads(text)
-    items = {block: tuple(ids) for block, ids in raw["items"].items()}
+    # Thousands of sessions name the same items: each name is in memory once.
+    items = {block: tuple(map(sys.intern, ids)) for block, ids in raw["items"].items()}
     pairs = {item: DrawnPair((first, second), chance) for item, (first, second, chance) in raw.get("pairs", {}).items()}
     disputes = {
         item: tuple(Dispute(criterion, system, turn, tuple(ids)) for criterion, system, turn, ids in several)

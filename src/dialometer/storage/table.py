@@ -62,7 +62,9 @@ def session_name(ordinal: int) -> str:
     return f"S{ordinal:04d}"
 
 
-def long_table(batches: Iterable[Columns], study: Study | None = None) -> pl.DataFrame:
+def long_table(
+    batches: Iterable[Columns], study: Study | None = None, *, without: Sequence[str] = ()
+) -> pl.DataFrame:
     """The long table from the store's batches of columns. Works in parts, so memory stays near the size of the result.
 
     With the study, the numbers of answers are those that their scales give; without it, only answers that are numbers
@@ -70,7 +72,7 @@ def long_table(batches: Iterable[Columns], study: Study | None = None) -> pl.Dat
     """
     conditions: dict[str, Mapping[str, str]] = {}
     numbers = _Numbers(study) if study is not None else None
-    parts = [_part(batch, conditions, numbers) for batch in batches]
+    parts = [_part(batch, conditions, numbers).drop(without) for batch in batches]
     if not parts:
         return pl.DataFrame(schema={name: kind for name, (kind, _) in COLUMNS.items()})
     return pl.concat(parts, how="diagonal")

@@ -11,7 +11,7 @@ from typing import Literal
 import polars as pl
 
 from dialometer._version import __version__
-from dialometer.analysis.base.data import APART, OTHER_SOURCE, PRACTICE, StudyData, load_data
+from dialometer.analysis.base.data import APART, OTHER_SOURCE, PRACTICE, UNREAD, StudyData, load_data
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.opening import answer, certainty, headlines, next_steps, verdict_table
@@ -96,7 +96,7 @@ def balance_table(data: StudyData) -> Table:
     for cell, name in enumerate(cell_names(data.study)):
         here = used.filter(pl.col("cell") == cell)
         counts = {state: len(here.filter(pl.col("state") == state)) for state in ("completed", "active", "stale")}
-        n = len(data.judgments.filter(pl.col("session").is_in(here["session"].implode())))
+        n = int(data.judgments.select(pl.col("rater").is_in(here["rater"].implode()).sum()).item())
         rows.append((name, counts["completed"], counts["active"], counts["stale"], n))
     columns = (
         Column("condition", "Condition"),
@@ -234,7 +234,7 @@ def analyse(
     Without ``sources`` it is about people, or about simulated raters or models where there are no people. ``by`` names
     questions by whose answers raters are grouped, beside the subgroups that the study declares.
     """
-    data = judgments if isinstance(judgments, StudyData) else load_data(study, judgments, sources=sources)
+    data = judgments if isinstance(judgments, StudyData) else load_data(study, judgments, sources=sources, without=UNREAD)
     as_declared = data
     if by:
         study = grouped_by(study, by)

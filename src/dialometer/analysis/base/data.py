@@ -145,9 +145,15 @@ class StudyData:
         return rows.select("rater", "text").unique("rater", keep="first", maintain_order=True)
 
 
-def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> StudyData:
+UNREAD = ("judgment", "session", "shown_at")
+"""Columns of the long table that no analysis reads; at a million judgments they are 32 MB."""
+
+
+def load_data(
+    study: Study, store: Store, *, sources: tuple[str, ...] = (), without: tuple[str, ...] = ()
+) -> StudyData:
     """The data of a study. Without ``sources``, people's judgments are used; where there are none, simulated raters', or
-    else models'. They are never mixed unasked."""
+    else models'. They are never mixed unasked. Columns of the judgments that nobody will read can be left out."""
     held = list(store.sessions.all())
     numbers = store.sessions.rater_numbers()
     raters = names_apart([(s.id, numbers.get(s.id, s.ordinal), s.draw.cell) for s in held])
@@ -171,6 +177,8 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
     )
     chats = chats_table(turns) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
     battles = _battles(study, store, held, raters)
+    if any(APART in name for name in raters.values()):
+        without = ()  # such raters are told apart by their sessions
     del (
         held,
         numbers,
@@ -179,7 +187,7 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = ()) -> S
         programs,
         turns,
     )  # thousands of sessions with all their items: the table takes their place
-    table = long_table(store.records.judgment_batches(), study)
+    table = long_table(store.records.judgment_batches(), study, without=without)
     return replace(select_data(study, table, sessions, answers, findings, chats, sources), battles=battles)
 
 
@@ -242,13 +250,19 @@ N_AT_ONCE = 200_000
 """Judgments that are sorted by raters at once."""
 
 
+def n_by_rater(judgments: pl.DataFrame) -> pl.DataFrame:
+    """How many judgments each rater has, in the order of the raters' names; counted by numbers, as texts take more room."""
+    counts = judgments["rater"].cast(pl.Categorical).value_counts(name="n")
+    return counts.with_columns(pl.col("rater").cast(pl.String)).sort("rater")
+
+
 def by_raters(judgments: pl.DataFrame, work: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
     """Rows about raters, made for some raters at a time: of a million judgments only a part is sorted and coded at once."""
-    counts = judgments.group_by("rater").len().sort("rater")
+    counts = n_by_rater(judgments)
     n_parts = -(-len(judgments) // N_AT_ONCE)
     if n_parts <= 1:
         return work(judgments)
-    of_part = (counts["len"].cum_sum() - 1) * n_parts // len(judgments)
+    of_part = (counts["n"].cum_sum() - 1) * n_parts // len(judgments)
     parts = counts.with_columns(of_part.alias("part")).partition_by("part", maintain_order=True)
     return pl.concat([work(judgments.filter(pl.col("rater").is_in(part["rater"].implode()))) for part in parts])
 

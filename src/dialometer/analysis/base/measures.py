@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -123,6 +124,15 @@ class Codebook:
 
 
 @dataclass(frozen=True)
+class Screens:
+    """One row per rater and item, one column per system (mean over criteria and turns, ``nan`` where not seen)."""
+
+    y: Floats
+    rater: Ints
+    item: Ints
+
+
+@dataclass(frozen=True)
 class Measure:
     """Judgments that may be compared with each other. ``raw`` is what raters gave, ``y`` what is analysed."""
 
@@ -171,6 +181,14 @@ class Measure:
     def n_targets(self) -> int:
         """How many different things were rated."""
         return int(self.target.max(initial=-1)) + 1
+
+    @cached_property
+    def screens(self) -> Screens:
+        """Judgments side by side, as often as they are asked for."""
+        n_items, n_systems = len(self.book.items), len(self.book.systems)
+        row, keys = codes(self.rater * n_items + self.item)
+        y = means_by_group(self.y, row * n_systems + self.system, len(keys) * n_systems)
+        return Screens(y.reshape(len(keys), n_systems), keys // n_items, keys % n_items)
 
     def where(self, rows: NDArray[np.bool_]) -> Measure:
         """The measure with only these judgments; targets are counted anew."""
@@ -234,28 +252,29 @@ def _numeric_measures(data: StudyData) -> Measures:
     names = {way.criterion.name for way in asked}
     # Only what is needed is filtered: each filter copies its rows.
     used = [*_USED, *(FACTOR_PREFIX + factor.name for factor in data.study.spec.design.factors)]
-    rows = data.judgments.select(used).filter(pl.col("criterion").is_in(names))
+    rows = _kept(data.judgments.select(used), pl.col("criterion").is_in(names))
     notes = []
     gold = gold_items(data.study)
     n_all = len(rows)
-    rows = rows.filter(~pl.col("item").is_in(gold)) if gold else rows
+    rows = _kept(rows, ~pl.col("item").is_in(gold)) if gold else rows
     if len(rows) < n_all:
         notes.append(
             f"{n_of(n_all - len(rows), 'judgment')} on gold items check the raters and are not in the results."
         )
     n_all = len(rows)
-    rows = rows.filter(pl.col("value").is_not_null())
+    rows = _kept(rows, pl.col("value").is_not_null())
     if len(rows) < n_all:
         notes.append(f"{n_of(n_all - len(rows), 'judgment')} without a number excluded.")
     rows = rows.with_columns(_cell_expression(data.study).alias("_cell"))
-    n_lost = int((rows["_cell"] < 0).sum())
-    if n_lost:
-        rows = rows.filter(pl.col("_cell") >= 0)
+    n_all = len(rows)
+    rows = _kept(rows, pl.col("_cell") >= 0)
+    if len(rows) < n_all:
+        n_lost = n_all - len(rows)
         notes.append(f"{n_of(n_lost, 'judgment')} of raters without a known condition excluded; check the import.")
     if not len(rows):
         raise NotEnoughData("no numeric judgments that count", remedy="collect judgments, or look at the exclusions")
-    coded, book = _coded(rows)
-    measures = [_measure(data.study, way, coded, book) for way in asked]
+    coding = _Coding(rows)
+    measures = [_measure(data.study, way, coding) for way in asked]
     kept = tuple(measure for measure in measures if measure is not None)
     missing = [way.criterion.name for way, measure in zip(asked, measures, strict=True) if measure is None]
     if missing:
@@ -265,7 +284,13 @@ def _numeric_measures(data: StudyData) -> Measures:
         raise NotEnoughData("no numeric judgments that count", remedy="collect judgments, or look at the exclusions")
     scored = {measure.label: listed(dict.fromkeys(s.number_words for s in measure.scales)) for measure in kept}
     notes += [f"{label} is scored as {words}." for label, words in scored.items() if words]
-    return Measures(data.study, book, kept, _overall(kept), tuple(notes))
+    overall = _overall(kept)
+    return Measures(data.study, coding.book, _as_parts(overall, kept), overall, tuple(notes))
+
+
+def _kept(rows: pl.DataFrame, is_in: pl.Expr) -> pl.DataFrame:
+    """The rows for which it holds; all of them as they are where it holds for all, since a filter would copy them."""
+    return rows if rows.select(is_in.fill_null(False).all()).item() else rows.filter(is_in)
 
 
 def _cell_expression(study: Study) -> pl.Expr:
@@ -278,42 +303,45 @@ def _cell_expression(study: Study) -> pl.Expr:
     return joined.replace_strict(known, default=-1, return_dtype=pl.Int64).fill_null(-1)
 
 
-def _coded(rows: pl.DataFrame) -> tuple[pl.DataFrame, Codebook]:
-    """Names replaced by numbers, in sorted order of the names."""
-    levels = {name: rows[name].fill_null("").unique().sort() for name in ("rater", "item", "system")}
-    coded = rows.select(
-        *(
-            pl.col(name).fill_null("").cast(pl.Enum(levels[name])).to_physical().cast(pl.Int64).alias(name)
-            for name in levels
-        ),
-        pl.col("_cell").alias("cell"),
-        (pl.col("turn").fill_null(-1).cast(pl.Int64) + 1).alias("turn"),
-        pl.col("position").fill_null(0).cast(pl.Int64),
-        pl.col("side").fill_null(0).cast(pl.Int64),
-        "criterion",
-        "block",
-        "value",
-    )
-    n_turns = int(coded["turn"].max()) + 1  # type: ignore[arg-type]
-    thing = (pl.col("item") * len(levels["system"]) + pl.col("system")) * n_turns + pl.col("turn")
-    coded = coded.with_columns(thing.alias("thing")).drop("turn")
-    cells = np.zeros(len(levels["rater"]), dtype=np.int64)
-    cells[coded["rater"].to_numpy()] = coded["cell"].to_numpy()
-    names = {name: tuple(levels[name].to_list()) for name in levels}
-    return coded, Codebook(names["rater"], names["item"], names["system"], cells)
+class _Coding:
+    """Names replaced by numbers, in sorted order of the names; the rows of one criterion at a time."""
+
+    def __init__(self, rows: pl.DataFrame) -> None:
+        self.rows = rows
+        self.levels = {name: rows[name].fill_null("").unique().sort() for name in ("rater", "item", "system")}
+        self.n_turns = int(rows["turn"].fill_null(-1).max()) + 2  # type: ignore[arg-type]
+        names = {name: tuple(levels.to_list()) for name, levels in self.levels.items()}
+        of_rater = rows.select("rater", "_cell").unique("rater", keep="last")
+        cells = np.zeros(len(names["rater"]), dtype=np.int64)
+        cells[self._codes(of_rater, "rater")] = of_rater["_cell"].to_numpy()
+        self.book = Codebook(names["rater"], names["item"], names["system"], cells)
+
+    def _codes(self, rows: pl.DataFrame, name: str) -> Ints:
+        coded = rows[name].fill_null("").cast(pl.Enum(self.levels[name])).to_physical()
+        return coded.to_numpy().astype(np.int64)
+
+    def columns(self, rows: pl.DataFrame) -> dict[str, Ints]:
+        """The codes of some of the rows."""
+        columns = {name: self._codes(rows, name) for name in self.levels}
+        turn = rows["turn"].fill_null(-1).to_numpy().astype(np.int64) + 1
+        columns["thing"] = (columns["item"] * len(self.book.systems) + columns["system"]) * self.n_turns + turn
+        columns["cell"] = rows["_cell"].to_numpy()
+        for name in ("position", "side"):
+            columns[name] = rows[name].fill_null(0).to_numpy().astype(np.int64)
+        return {name: _held(columns[name]) for name in _CODES}
 
 
-def _measure(study: Study, asked: AskedCriterion, coded: pl.DataFrame, book: Codebook) -> Measure | None:
-    rows = coded.filter(pl.col("criterion") == asked.criterion.name)
+def _measure(study: Study, asked: AskedCriterion, coding: _Coding) -> Measure | None:
+    rows = coding.rows.filter(pl.col("criterion") == asked.criterion.name)
     if not asked.is_whole:
         rows = rows.filter(pl.col("block").is_in([block.name for block in asked.blocks]))
     if not len(rows):
         return None
-    columns = {name: _held(rows[name].to_numpy()) for name in _CODES}
+    columns = coding.columns(rows)
     value, notes = within_scale(rows["value"].to_numpy().astype(np.float64), columns["cell"], asked.scales)
     target, _ = codes(columns["thing"])
     value, target, columns, repeated = averaged_repeats(value, target, columns)
-    raw, y, remarks, constant = analysed_values(value, columns, asked, study.spec.analysis.zeros, book.raters)
+    raw, y, remarks, constant = analysed_values(value, columns, asked, study.spec.analysis.zeros, coding.book.raters)
     is_given = ~np.isnan(y)
     y = raw if np.array_equal(raw, y) else y
     measure = Measure(
@@ -322,7 +350,7 @@ def _measure(study: Study, asked: AskedCriterion, coded: pl.DataFrame, book: Cod
         criteria=(asked.criterion.name,),
         unit=asked.unit,
         scales=asked.scales,
-        book=book,
+        book=coding.book,
         raw=raw,
         y=y,
         target=target,
@@ -375,6 +403,23 @@ def _overall(measures: tuple[Measure, ...]) -> Measure | None:
         ),
         **columns,
     )
+
+
+def _as_parts(overall: Measure | None, measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
+    """The measures with the columns they share with all criteria together as parts of its own: in memory once."""
+    if overall is None or len(measures) == 1:
+        return measures
+    parts, start = [], 0
+    for measure in measures:
+        part = slice(start, start + len(measure.y))
+        start = part.stop
+        held = {name: getattr(overall, name)[part] for name in _CODES}
+        if np.array_equal(overall.raw[part], measure.raw):
+            held["raw"] = overall.raw[part]
+        if np.array_equal(overall.y[part], measure.y):
+            held["y"] = overall.y[part]
+        parts.append(replace(measure, **held))
+    return tuple(parts)
 
 
 FEW_RATERS = 10

@@ -207,8 +207,7 @@ def _factor(
         sums[:, k] = np.bincount(cluster, weights=scores[:, k], minlength=n)
     if not is_leaving_out and n > p:
         # Only the variance of contrasts is asked of these, and there may be a million: a square root of it says the same.
-        root = np.asarray(np.linalg.qr(sums @ inverse, mode="r"), dtype=np.float64)
-        return _Factor(root, np.empty((0, p, p)), n / max(n - 1, 1))
+        return _Factor(_root(sums, inverse), np.empty((0, p, p)), n / max(n - 1, 1))
     if not is_leaving_out or n * p * p > LARGEST_LEAVING_OUT:
         return _Factor(sums @ inverse, np.empty((0, p, p)), n / max(n - 1, 1))
     information = np.empty((n, p, p))
@@ -233,6 +232,17 @@ def _factor(
         except linalg.LinAlgError:  # without this cluster a parameter is open: take what the others leave of it
             changes[g] = linalg.pinvh(rest) @ sums[g]
     return _Factor(changes, information, scale)
+
+
+N_AT_ONCE = 100_000
+"""Rows of which a square root is made at once."""
+
+
+def _root(sums: Floats, inverse: Floats) -> Floats:
+    """R with ``R'R`` the cross product of ``sums @ inverse``; a million rows are gone through in parts."""
+    starts = range(0, len(sums), N_AT_ONCE)
+    roots = [np.linalg.qr(sums[start : start + N_AT_ONCE] @ inverse, mode="r") for start in starts]
+    return np.asarray(roots[0] if len(roots) == 1 else np.linalg.qr(np.vstack(roots), mode="r"), dtype=np.float64)
 
 
 def two_way_linear(

@@ -113,7 +113,7 @@ def pool_of(data: StudyData, criterion: str, scale: Scale, *, judgments: pl.Data
         raise NotEnoughData(
             f"no candidate has a rating on '{criterion}' yet", where="candidates", remedy="collect ratings"
         )
-    table = table.sort("answered_at", "judgment", nulls_last=True)
+    table = table.sort("answered_at", nulls_last=True, maintain_order=True)
     rater_names, rater = np.unique(table["rater"].to_numpy(), return_inverse=True)
     systems = tuple(s.name for s in study.spec.systems if any(s.name in item.ranks for item in items))
     rank = np.array([[item.ranks.get(name, np.nan) for name in systems] for item in items], dtype=np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from scipy import special
 
-from dialometer.analysis.base.data import StudyData, by_raters
+from dialometer.analysis.base.data import StudyData, by_raters, n_by_rater
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.measures import Measures, numeric_measures
 from dialometer.analysis.base.wording import n_of, number, percent
@@ -239,7 +239,7 @@ def rater_frame(data: StudyData, options: Options) -> tuple[pl.DataFrame, str]:
         agreement = choice_frame(data, options.confidence)
         has_worst = rows["worst"].drop_nulls().len() > 0
         kind = "share of the other raters who chose the same" + (" (best and worst count alike)" if has_worst else "")
-    frame = rows.group_by("rater").agg(pl.len().alias("n_judgments")).sort("rater")
+    frame = n_by_rater(rows).rename({"n": "n_judgments"})
     for part in (agreement, pace_frame(rows), monotony_frame(rows), gold_frame(data.study, rows)):
         frame = frame.join(part, on="rater", how="left")
     agreed = frame["agreement"].fill_null(float("nan")).to_numpy()

@@ -14,11 +14,20 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import Measure, Measures, RaterRows, means_by_group, numeric_measures, rater_rows
+from dialometer.analysis.base.measures import (
+    Measure,
+    Measures,
+    RaterRows,
+    Screens,
+    means_by_group,
+    numeric_measures,
+    rater_rows,
+)
 from dialometer.analysis.base.scale_units import difference_within, within
 from dialometer.analysis.base.wording import as_geometric_mean, n_of, system_label
 from dialometer.analysis.families.ratings.ordinal_model import has_order, ordinal_of
@@ -58,15 +67,6 @@ class SystemPair:
 
 
 @dataclass(frozen=True)
-class _Table:
-    """One row per rater and item, one column per system (mean over criteria and turns, ``nan`` where not seen)."""
-
-    y: Floats
-    rater: Ints
-    item: Ints
-
-
-@dataclass(frozen=True)
 class SystemRatings:
     """The systems of a study on one measure."""
 
@@ -87,26 +87,29 @@ class SystemRatings:
         """What the system is called."""
         return system_label(self.study, self.measure.book.systems[system])
 
-    @cached_property
-    def table(self) -> _Table:
+    @property
+    def table(self) -> Screens:
         """Judgments side by side."""
-        measure = self.measure
-        key = measure.rater * len(measure.book.items) + measure.item
-        row, keys = codes(key)
-        n_systems = len(measure.book.systems)
-        place = row * n_systems + measure.system
-        y = means_by_group(measure.y, place, len(keys) * n_systems).reshape(len(keys), n_systems)
-        return _Table(y, keys // len(measure.book.items), keys % len(measure.book.items))
+        return self.measure.screens
 
     @cached_property
-    def compared(self) -> _Table:
-        """The screens of the comparison; where nearly all show every system, the few others are left out."""
+    def _is_compared(self) -> NDArray[np.bool_] | None:
+        """The screens with every system, where nearly all have them; None where all screens are compared."""
+        is_whole = ~np.isnan(self.table.y[:, self.systems]).any(axis=1)
+        return is_whole if not is_whole.all() and np.mean(~is_whole) <= FEW_MISSING else None
+
+    @property
+    def compared(self) -> Screens:
+        """The screens of the comparison; where nearly all show every system, the few others are left out.
+
+        Made anew each time: of a million judgments the copy that is in use is enough.
+        """
         is_all = self.systems == list(range(self.table.y.shape[1]))
         y = self.table.y if is_all else self.table.y[:, self.systems]
-        is_whole = ~np.isnan(y).any(axis=1)
-        if not is_whole.all() and np.mean(~is_whole) <= FEW_MISSING:
-            return _Table(y[is_whole], self.table.rater[is_whole], self.table.item[is_whole])
-        return _Table(y, self.table.rater, self.table.item)
+        kept = self._is_compared
+        if kept is not None:
+            return Screens(y[kept], self.table.rater[kept], self.table.item[kept])
+        return Screens(y, self.table.rater, self.table.item)
 
     @cached_property
     def layout(self) -> Layout:
@@ -179,7 +182,7 @@ class SystemRatings:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the comparison must know."""
-        n = len(self.table.y) - len(self.compared.y)
+        n = 0 if self._is_compared is None else int(np.sum(~self._is_compared))
         notes = []
         if n:
             notes.append(f"{n_of(n, 'screen')} without a rating of every system excluded from the comparison")
