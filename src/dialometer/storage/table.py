@@ -62,9 +62,7 @@ def session_name(ordinal: int) -> str:
     return f"S{ordinal:04d}"
 
 
-def long_table(
-    batches: Iterable[Columns], study: Study | None = None, *, without: Sequence[str] = ()
-) -> pl.DataFrame:
+def long_table(batches: Iterable[Columns], study: Study | None = None, *, without: Sequence[str] = ()) -> pl.DataFrame:
     """The long table from the store's batches of columns. Works in parts, so memory stays near the size of the result.
 
     With the study, the numbers of answers are those that their scales give; without it, only answers that are numbers

@@ -234,7 +234,9 @@ def analyse(
     Without ``sources`` it is about people, or about simulated raters or models where there are no people. ``by`` names
     questions by whose answers raters are grouped, beside the subgroups that the study declares.
     """
-    data = judgments if isinstance(judgments, StudyData) else load_data(study, judgments, sources=sources, without=UNREAD)
+    data = (
+        judgments if isinstance(judgments, StudyData) else load_data(study, judgments, sources=sources, without=UNREAD)
+    )
     as_declared = data
     if by:
         study = grouped_by(study, by)

@@ -149,9 +149,7 @@ UNREAD = ("judgment", "session", "shown_at")
 """Columns of the long table that no analysis reads; at a million judgments they are 32 MB."""
 
 
-def load_data(
-    study: Study, store: Store, *, sources: tuple[str, ...] = (), without: tuple[str, ...] = ()
-) -> StudyData:
+def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> StudyData:
     """The data of a study. Without ``sources``, people's judgments are used; where there are none, simulated raters', or
     else models'. They are never mixed unasked. Columns of the judgments that nobody will read can be left out."""
     held = list(store.sessions.all())
