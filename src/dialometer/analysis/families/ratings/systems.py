@@ -95,7 +95,7 @@ class SystemRatings:
     @cached_property
     def _is_compared(self) -> NDArray[np.bool_] | None:
         """The screens with every system, where nearly all have them; None where all screens are compared."""
-        is_whole: NDArray[np.bool_] = ~np.isnan(self.table.y[:, self.systems]).any(axis=1)
+        is_whole = np.asarray(~np.isnan(self.table.y[:, self.systems]).any(axis=1))
         return is_whole if not is_whole.all() and np.mean(~is_whole) <= FEW_MISSING else None
 
     @property
