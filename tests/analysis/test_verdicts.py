@@ -139,7 +139,7 @@ def test_a_probability_is_shown_against_even_odds():
 
 
 def test_a_tie_reads_as_one():
-    assert short_words(a_test("a", "b", 0.001, 0.99), "A", "B").startswith("A and B differ by 0.00 (points)")
+    assert short_words(a_test("a", "b", 0.001, 0.99), "A", "B").startswith("A and B differ by 0.00 points")
 
 
 def test_how_much_more_data_agrees_with_power_analysis():

@@ -14,6 +14,7 @@ MINUS = "−"
 NO_BREAK = "\u00a0"
 """A space at which a line does not end."""
 _MAX_DIGITS = 6
+SCALE_POINTS = "percentage points of the scale"
 RATIO_UNITS = ("times", "ratio", "odds ratio")
 """Units of estimates for which 1 means no difference."""
 
@@ -71,16 +72,21 @@ def write_p(p: float, *, is_bare: bool = False) -> str:
 def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) -> int:
     """Digits after the point: the same for all estimates of one kind, so that a sentence, a tile and a table agree.
 
-    Shares are whole percentages and other numbers have two digits, or none where the interval is wider than ten; a ratio keeps
-    two as long as its lower end is below ten, because that end is what matters. Only an interval too narrow to be seen with
-    that many gets more, by the rule of the Particle Data Group (Review of Particle Physics, introduction, "Rounding"): so
-    0.4137 ± 0.09 is 0.41 and 0.4137 ± 0.0013 is 0.4137.
+    Shares are whole percentages and other numbers have two digits, one where the interval is wider than ten or they are parts
+    of a scale in percent, and none where it is wider than a hundred or reaches a thousand; a ratio keeps two as long as its
+    lower end is below ten, because that end is what matters. Only an interval too narrow to be seen with that many gets more,
+    by the rule of the Particle Data Group (Review of Particle Physics, introduction, "Rounding"): so 0.4137 ± 0.09 is 0.41 and
+    0.4137 ± 0.0013 is 0.4137.
     """
     half = _half(estimate, is_percent=is_percent)
     if math.isnan(half) or (fallback == 0 and not is_percent):  # ranks, minutes: whole numbers are wanted
         return fallback
-    is_wide = estimate.low >= 10 if estimate.unit in RATIO_UNITS else half >= _WIDE
-    usual = 0 if is_percent or is_wide else min(2, fallback)
+    if estimate.unit in RATIO_UNITS:
+        n_usual = 0 if estimate.low >= 10 else 2
+    else:
+        is_large = half >= _WIDEST or (half >= _WIDE and max(abs(estimate.low), abs(estimate.high)) >= _LARGE)
+        n_usual = 0 if is_large else 1 if half >= _WIDE or estimate.unit == SCALE_POINTS else 2
+    usual = 0 if is_percent else min(n_usual, fallback)
     least = 1.0 if is_percent else 2 * 10**-usual  # a tenth of a percent matters less than percentages that look alike
     return usual if half >= least else max(usual, _precise_digits(half))
 
@@ -91,7 +97,7 @@ def _half(estimate: Estimate, *, is_percent: bool = False) -> float:
     return half if half > 0 and math.isfinite(half) else math.nan
 
 
-_WIDE = 5.0
+_WIDE, _WIDEST, _LARGE = 5.0, 50.0, 1000.0
 
 
 def _precise_digits(half: float) -> int:
@@ -110,7 +116,8 @@ def shared_digits(estimates: Iterable[Estimate], fallback: int, *, is_percent: b
         return fallback
     halves = sorted(_half(e, is_percent=is_percent) for e in known)
     digits = sorted(digits_of(e, fallback, is_percent=is_percent) for e in known)
-    if not is_percent and halves[0] < 1 and halves[-1] >= _WIDE and digits[0] != digits[-1]:
+    is_mixed = len({e.unit == SCALE_POINTS for e in known}) > 1 or (halves[0] < 1 and halves[-1] >= _WIDE)
+    if not is_percent and is_mixed and digits[0] != digits[-1]:
         return None
     typical = digits[(len(digits) - 1) // 2]
     return max(typical, digits[-1]) if halves[0] < 10**-typical else typical

@@ -255,12 +255,7 @@ def _numeric_measures(data: StudyData) -> Measures:
     rows = _kept(data.judgments.select(used), pl.col("criterion").is_in(names))
     notes = []
     gold = gold_items(data.study)
-    n_all = len(rows)
     rows = _kept(rows, ~pl.col("item").is_in(gold)) if gold else rows
-    if len(rows) < n_all:
-        notes.append(
-            f"{n_of(n_all - len(rows), 'judgment')} on gold items check the raters and are not in the results."
-        )
     n_all = len(rows)
     rows = _kept(rows, pl.col("value").is_not_null())
     if len(rows) < n_all:

@@ -56,7 +56,7 @@ def verdict_table(verdicts: Sequence[Verdict], correction: str, confidence: floa
 def _correction(correction: str) -> str:
     if correction == "none":
         return "p-values are not corrected for the number of tests."
-    return f"p-values are corrected for the tests of each hypothesis ({correction_name(correction)})."
+    return f"p-values are corrected for all tests of the comparison that a hypothesis is about ({correction_name(correction)})."
 
 
 def next_steps(data: StudyData, findings: Sequence[Findings], unfinished: str) -> tuple[str, ...]:

@@ -136,7 +136,8 @@ def _compared(estimate: Estimate, shown: Estimate, first: str, second: str) -> s
         return f"{first} is rated {value_only(shown)} times as high as {second}"
     quantity = str(estimate.details.get("quantity", "points"))
     if abs(shown.value) < TIE:
-        return f"{first} and {second} differ by 0.00 ({quantity})"
+        counted = quantity if quantity.endswith(("points", "deviations")) else f"in {quantity}"
+        return f"{first} and {second} differ by 0.00 {counted}"
     value = write_points(shown)
     higher = "higher" if shown.value > 0 else "lower"
     return f"{first} {_WORDS.get(quantity, _WORDS['points']).format(value=value, higher=higher)} {second}"

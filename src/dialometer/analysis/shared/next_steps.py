@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from scipy import stats
 
-from dialometer.analysis.base.wording import n_of, value_only
+from dialometer.analysis.base.wording import listed, n_of, value_only
 from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.analysis.shared.equivalence import has_margin
 from dialometer.analysis.shared.verdicts import DeclaredHypothesis
@@ -93,7 +93,7 @@ SLIGHT = 0.2
 
 def alpha_steps(section: Section) -> tuple[str, ...]:
     """What to do where raters hardly agree in their choices: ask another question, or show them differently."""
-    steps = []
+    low = []
     for table in (part for part in section.parts if isinstance(part, Table)):
         names = [column.name for column in table.columns]
         if "alpha" not in names:
@@ -101,11 +101,13 @@ def alpha_steps(section: Section) -> tuple[str, ...]:
         for row in table.rows:
             alpha = row[names.index("alpha")]
             if isinstance(alpha, Estimate) and alpha.is_known and round(alpha.value, 2) < SLIGHT:
-                steps.append(
-                    f"Raters hardly agree on “{row[0]}” (Krippendorff's alpha {value_only(alpha)}): if single items matter, ask a "
-                    "more concrete question, explain it with examples, or collect more raters per item."
-                )
-    return tuple(steps)
+                low.append(f"“{row[0]}” (Krippendorff's alpha {value_only(alpha)})")
+    if not low:
+        return ()
+    return (
+        f"Raters hardly agree on {listed(low)}: if single items matter, ask a more concrete question, explain it with examples, "
+        "or collect more raters per item.",
+    )
 
 
 def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
@@ -126,7 +128,7 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
     factor = _needed(main, left)
     if factor > MOST_TIMES:
         return (
-            f"What is undecided is estimated as so small a difference ({main.words(_smallest(left))}) that more than {MOST_TIMES} "
+            f"What is undecided is estimated as so small a difference ({main.in_short(_smallest(left))}) that more than {MOST_TIMES} "
             "times the data would be needed to show it. To show that there is no difference that matters, declare "
             "'test: equivalence' with a margin in the next study."
         )

@@ -208,7 +208,7 @@ class DeclaredHypothesis:
         direction = " in the expected direction" if self.comparison.expected else ""
         if has_margin(self.comparison):
             return f"{answer_words(self.tests, self.comparison)} "
-        return f"{yes} of {n} tests {'is' if yes == 1 else 'are'} significant{direction}{against}. "
+        return f"{yes or 'None'} of {n} tests {'is' if yes <= 1 else 'are'} significant{direction}{against}. "
 
     def answer(self) -> str:
         """The first sentence of the report, where this is the primary hypothesis."""

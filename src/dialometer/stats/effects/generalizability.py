@@ -49,6 +49,8 @@ class GStudy:
     items_per_rater: float
     method: str
     notes: tuple[str, ...] = ()
+    joined: tuple[tuple[str, str], ...] = ()
+    """Components that cannot be separated from another, which holds them."""
 
     def _part(self, name: str) -> float:
         return self.components.get(name, 0.0)
@@ -107,7 +109,7 @@ def g_study(ratings: ArrayLike, systems: ArrayLike, items: ArrayLike, raters: Ar
         )
     if np.ptp(y) == 0:
         raise NotEnoughData("all ratings are equal: nothing varies", remedy="collect more ratings")
-    factors, notes = _parts(system, item, rater, sizes)
+    factors, joined = _parts(system, item, rater, sizes)
     moments = _moments(y, list(factors.values()))
     is_complete = len(y) == sizes[0] * sizes[1] * sizes[2] and len(factors) == len(PARTS)
     if (is_complete or _is_balanced(list(factors.values()))) and min(moments) >= 0:
@@ -125,11 +127,14 @@ def g_study(ratings: ArrayLike, systems: ArrayLike, items: ArrayLike, raters: Ar
         n_raters=sizes[2],
         items_per_rater=n_distinct(given) / sizes[2],
         method=method,
-        notes=(*missing_note(len(np.ravel(ratings)) - len(y)), *notes),
+        notes=missing_note(len(np.ravel(ratings)) - len(y)),
+        joined=joined,
     )
 
 
-def _parts(system: Ints, item: Ints, rater: Ints, sizes: Sequence[int]) -> tuple[dict[str, Ints], tuple[str, ...]]:
+def _parts(
+    system: Ints, item: Ints, rater: Ints, sizes: Sequence[int]
+) -> tuple[dict[str, Ints], tuple[tuple[str, str], ...]]:
     """Every factor and interaction that says something of its own, coded without holes."""
     _, n_items, n_raters = sizes
     asked = {
@@ -141,7 +146,7 @@ def _parts(system: Ints, item: Ints, rater: Ints, sizes: Sequence[int]) -> tuple
         "rater": rater,
     }
     kept: dict[str, Ints] = {}
-    notes = []
+    joined = []
     for name, labels in asked.items():
         code, _ = codes(labels)
         n_levels = int(code.max()) + 1
@@ -149,8 +154,8 @@ def _parts(system: Ints, item: Ints, rater: Ints, sizes: Sequence[int]) -> tuple
         if same is None:
             kept[name] = code
         else:
-            notes.append(f"the variance of {name} cannot be separated from that of {same} and is part of it")
-    return kept, tuple(notes)
+            joined.append((name, same))
+    return kept, tuple(joined)
 
 
 def _is_same(code: Ints, other: Ints) -> bool:

@@ -33,7 +33,7 @@ from dialometer.report.numbers import shared_digits, write_estimate
 from dialometer.stats.agreement.spans import span_alpha, span_f1
 from dialometer.stats.observations import Ints
 
-MOST_LISTED = 300
+MOST_LISTED = 25
 HEAT_LEVELS = 4
 LOW_AGREEMENT = 0.4
 
@@ -268,10 +268,10 @@ def marks_section(marked: Marked) -> Section:
         Column("rater", "Rater"),
     )
     name = f"marks-{marked.answers.criterion}"
-    title = f"All marks: {marked.answers.label}"
-    caption = "The most serious first."
+    title = f"The most serious marks: {marked.answers.label}"
+    caption = f"All {n_of(len(rows), 'mark')}, the most serious first."
     if len(rows) > MOST_LISTED:
-        caption += f" The first {MOST_LISTED} of {len(rows):,}; dialometer export writes all of them (marks)."
+        caption = f"{MOST_LISTED} of {len(rows):,} marks; dialometer export writes all of them (marks)."
     return Section(name, title, (), (Table(name, title, columns, tuple(cells), caption=caption),))
 
 
@@ -318,7 +318,7 @@ def _sections(marked: Marked) -> list[Section]:
     later = in_appendix(
         [
             section_or_problem(f"kinds-{name}", "Errors by category", lambda: category_section(marked)),
-            section_or_problem(f"all-{name}", "All marks", lambda: marks_section(marked)),
+            section_or_problem(f"all-{name}", "The most serious marks", lambda: marks_section(marked)),
         ]
     )
     return [

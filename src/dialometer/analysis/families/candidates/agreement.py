@@ -115,6 +115,12 @@ def agreement_section(name: str, pool: Pool, columns: Floats, options: Options) 
     return Section(name, "How far raters agree", tuple(_words(agreement)), tuple(parts))
 
 
+def _counted(agreement: Agreement) -> str:
+    if agreement.n_whole == agreement.n_candidates:
+        return f"{n_of(agreement.n_candidates, 'candidate')} have three ratings or more"
+    return f"{n_of(agreement.n_candidates, 'candidate')} have two ratings or more, {agreement.n_whole:,} of them three or more"
+
+
 def _words(agreement: Agreement) -> list[str]:
     if not agreement.linear:
         return ["Kappa needs a scale with points; on this scale agreement is measured by Krippendorff's alpha."]
@@ -126,7 +132,7 @@ def _words(agreement: Agreement) -> list[str]:
             f"Their weighted kappa is {with_interval(random.kappa)}."
         ]
     paragraphs = [
-        f"{n_of(agreement.n_candidates, 'candidate')} have two ratings or more, {agreement.n_whole:,} of them three or more. As in "
+        f"{_counted(agreement)}. As in "
         "the published study, weighted kappa is computed on two ratings of each candidate, chosen in four ways."
     ]
     closest, null = agreement.linear["closest"].kappa, agreement.linear["closest"].null

@@ -11,6 +11,7 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
 from dialometer.analysis.base.wording import (
+    after_correction,
     correction_name,
     criterion_label,
     listed,
@@ -97,7 +98,7 @@ def certainty(main: CandidateResults) -> str:
     return f"{basis}; the comparison is {kind}.{gold}"
 
 
-def headlines(main: CandidateResults) -> tuple[Headline, ...]:
+def headlines(main: CandidateResults, correction: str) -> tuple[Headline, ...]:
     """The best first answers against those of the systems that come next."""
     answers = main.answers
     if answers.lead is None:
@@ -109,6 +110,7 @@ def headlines(main: CandidateResults) -> tuple[Headline, ...]:
         if gap is None or not gap.is_known:
             continue
         clear = "Significant" if other in answers.lead.behind else "Not significant"
+        clear += after_correction(correction) if len(answers.pairs) > 1 else ""
         shown = replace(gap, unit="points", p_value=p_adjusted(gap))
         lines.append(Headline(f"First answers of {best} against {other}", shown, f"{clear}.", bool(answers.declared)))
     return tuple(lines[:3])
@@ -231,7 +233,7 @@ class Candidates(Family):
         return Findings(
             answer=answer(main),
             certainty=certainty(main),
-            headlines=headlines(main),
+            headlines=headlines(main, options.correction),
             figure=figure(main),
             sections=tuple(sections),
             methods=methods(options),

@@ -254,7 +254,8 @@ def raters_section(data: StudyData, options: Options) -> Section:
     frame, kind = rater_frame(data, options)
     if not len(frame):
         raise NotEnoughData("no raters yet", remedy="collect judgments")
-    reasons = _reasons(frame, is_correlation=is_correlation(kind))
+    is_agreeing = _is_agreeing(frame)
+    reasons = _reasons(frame, is_correlation=is_correlation(kind) and is_agreeing)
     suspicious = [place for place, why in enumerate(reasons) if why]
     suspicious.sort(key=lambda place: -len(reasons[place]))
     parts: list[Table | Figure] = []
@@ -267,11 +268,22 @@ def raters_section(data: StudyData, options: Options) -> Section:
         parts.append(_look_table(frame, reasons, suspicious[:MOST_ROWS], options, kind))
     else:
         paragraphs.append("No rater is unusual in agreement, time, monotony, gold answers or flags.")
+    if is_correlation(kind) and not is_agreeing:
+        paragraphs.append(
+            "Most raters do not agree significantly with the rest: that says something about the question or the systems, "
+            "and singles nobody out."
+        )
     parts += [_spread_table(frame, kind), *_figure(frame, kind)]
     excluded = _excluded_table(data)
     if excluded is not None:
         parts.append(excluded)
     return Section("raters", TITLE, tuple(paragraphs), tuple(parts))
+
+
+def _is_agreeing(frame: pl.DataFrame) -> bool:
+    """Whether at least half of the raters agree with the rest: only then does a lack of agreement tell raters apart."""
+    known = frame.filter(pl.col("n_shared") >= FEWEST_ANSWERS)["agreement_low"].drop_nulls().drop_nans()
+    return not len(known) or float((known > 0).mean()) >= 0.5  # type: ignore[arg-type]
 
 
 def _reasons(frame: pl.DataFrame, *, is_correlation: bool) -> list[list[str]]:

@@ -199,9 +199,8 @@ def _found(counts: list[tuple[Cell, ...]]) -> str:
     n_acting = sum(bool(row[2]) for row in counts)
     n = len(counts)
     if n == 1:
-        return (
-            f"The study has one rule about raters, which applied to {'some of them' if n_acting else 'none of them'}."
-        )
+        concerned = counts[0][2]
+        return f"The study has one rule about raters, which applied to {concerned or 'none'} of them."
     applied = f"{n_acting or 'none'} of them applied to {'raters' if n_acting > 1 else 'a rater'}"
     return f"The study has {n} rules about raters; {applied}."
 

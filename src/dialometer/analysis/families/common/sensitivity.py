@@ -50,6 +50,7 @@ from dialometer.report.numbers import shared_digits, write_estimate
 NAME, TITLE = "sensitivity", "Would a critic's choice change the answer?"
 DECLARED = "Confirmatory analysis"
 SAME, OTHER = "Same answer", "Other answer"
+NO_TEST = "no test"
 EXCLUSIONS, ZEROS, ITEMS = "Exclusions", "Zeros", "Items"
 NO_CHOICES = (
     "No other choice applies to the comparison “{}”: no rater is excluded or flagged, and every other way to test it gives the "
@@ -230,7 +231,7 @@ def _outcome(choice: OtherChoice) -> ChoiceOutcome:
 def answer_of(test: Estimate | None) -> str:
     """What a test says: nothing, or in which direction; two choices agree where they say the same."""
     if test is None or math.isnan(p_adjusted(test)):
-        return "no test"
+        return NO_TEST
     if "lower_bound" in test.details:
         return "shown" if is_significant(test) else "beyond the margin" if is_outside(test) else "not shown"
     if not is_significant(test):
@@ -239,8 +240,18 @@ def answer_of(test: Estimate | None) -> str:
 
 
 def changed(declared: ChoiceOutcome, other: ChoiceOutcome) -> list[str]:
-    """The tests on which another choice gives another answer."""
-    return [label for label, test in declared.tests.items() if answer_of(test) != answer_of(other.tests.get(label))]
+    """The tests on which another choice gives another answer; what it cannot test is no other answer."""
+    now = {label: answer_of(other.tests.get(label)) for label in declared.tests}
+    return [label for label, test in declared.tests.items() if now[label] not in (NO_TEST, answer_of(test))]
+
+
+def untested(declared: ChoiceOutcome, other: ChoiceOutcome) -> list[str]:
+    """The tests that another choice cannot make although the declared analysis can."""
+    return [
+        label
+        for label, test in declared.tests.items()
+        if answer_of(test) != NO_TEST == answer_of(other.tests.get(label))
+    ]
 
 
 def contested(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome]) -> str:
@@ -363,8 +374,9 @@ def _paragraphs(
         why = "the one that most of these choices change" if different or apart else "the clearest one"
         paragraphs.append(f"The figure shows one of the tests, {why}: {shown}.")
     failed = [f"{outcome.name} ({outcome.problem.rstrip('.')})" for outcome in outcomes if not outcome.tests]
+    failed += [f"{outcome.name} ({listed(missing)})" for outcome in made if (missing := untested(declared, outcome))]
     if failed:
-        paragraphs.append(f"Without a test: {listed(failed)}.")
+        paragraphs.append(f"Without a test: {'; '.join(failed)}.")
     return tuple(paragraphs)
 
 
@@ -394,7 +406,8 @@ def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: st
         made, is_share = shown_with_margin(test) if test is not None else (None, False)
         is_percent = is_percent or is_share
         labels = changed(declared, outcome) if outcome.tests else []
-        verdict = "declared" if outcome is declared else "no test" if not outcome.tests else "no" if labels else "yes"
+        is_untested = not outcome.tests or (not labels and bool(untested(declared, outcome)))
+        verdict = "declared" if outcome is declared else NO_TEST if is_untested else "no" if labels else "yes"
         rows.append(
             (
                 outcome.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import (
@@ -108,7 +109,7 @@ def why_not_general(results: Sequence[Result]) -> str:
             number_word(most) if len({result.n_pairs for result in results}) == 1 else f"{number_word(most)} or fewer"
         )
         return f"; {how_many} pairs are too few to say that {what} preferred in general."
-    return f"; that {what} preferred in other transcript pairs too is not significant."
+    return "; for other transcript pairs this is not significant."
 
 
 def certainty_words(
@@ -171,7 +172,10 @@ def headline_words(result: Result) -> str:
         )
     if result.reach == "here":
         these = f"In {'this' if result.n_pairs == 1 else 'these'} {n}"
-        ends = interval_only(result.here, is_percent=True)
+        here = result.here
+        if side == "control":
+            here = replace(here, value=1 - here.value, low=1 - here.high, high=1 - here.low)
+        ends = interval_only(here, is_percent=True)
         text = f"{these}, {preferring} prefer the {side} version (corrected {here_p}, {ends})"
         if result.general is None:
             return f"{text}; a claim about these texts."

@@ -393,15 +393,16 @@ def _apart_words(pairs: dict[tuple[str, str], Result]) -> list[str]:
     n = n_of(len(known), "pair of strategies", "pairs of strategies")
     general = [f"{a} and {b}" for (a, b), result in known.items() if result.reach == "general"]
     here = [f"{a} and {b}" for (a, b), result in known.items() if result.reach == "here"]
-    text = _count_words(len(general), len(known), n) + " after correction" + (f": {listed(general)}" if general else "")
+    text = (
+        _count_words(len(general), len(known), n) + " after correction" + (f": {', '.join(general)}" if general else "")
+    )
     is_general = any(result.has_general_test for result in known.values())
     if not is_general:
         text = f"{_count_words(len(here), len(known), n)} in these transcript pairs after correction"
         return [text + (f": {listed(here)}." if here else ".")]
     if here:
-        text += (
-            f"; {len(here)} more {'does' if len(here) == 1 else 'do'} in these transcript pairs only: {listed(here)}"
-        )
+        more = " more" if general else ""
+        text += f"; {len(here)}{more} {'does' if len(here) == 1 else 'do'} in these transcript pairs only: {'; '.join(here)}"
     return [f"{text}."]
 
 

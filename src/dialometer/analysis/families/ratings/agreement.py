@@ -347,8 +347,12 @@ def _sentence(measure: Measure, result: Reliability) -> str:
     k = f"{result.n_averaged:.1f}".removesuffix(".0")
     text = f"{measure.label}: the mean of {k} ratings has {word} reliability, ICC {with_interval(result.average)}"
     n = raters_needed(result.single.value, WANTED)
+    if round(result.average.value, 2) >= WANTED and n is not None:
+        n = min(n, math.ceil(result.n_averaged))  # what reads as reached is reached
     if n is None:
         return f"{text}; single raters do not agree at all, so that more of them would not help."
+    if n > MOST_RATERS:
+        return f"{text}; single raters agree so little that even the mean of {MOST_RATERS} would not reach {WANTED:g}."
     return (
         f"{text}. A reliability of {WANTED:g} needs the mean of about {n} rater{'' if n == 1 else 's'} per thing rated."
     )

@@ -354,7 +354,7 @@ def _sentence(effects: FactorEffects, contrast: Contrast, options: Options) -> s
     if excludes(difference):
         return f"Raters took {size:.0f} minutes {longer} under “{level}” than under “{base}” ({details})."
     by = value_only(difference, n_digits=0)
-    return f"Times under “{level}” and “{base}” do not differ significantly: by {by} minutes ({details})."
+    return f"Times under “{level}” and “{base}” do not differ significantly (difference {by} minutes, {details})."
 
 
 def _tests(effects: FactorEffects, options: Options) -> Table:

@@ -343,7 +343,7 @@ def declared_headlines(
             + f"{test.first} against {test.second}"
             + (", consistency" if test.outcome == CONSISTENCY else ""),
             replace(test.shown, p_value=test.p_adjusted, unit=_unit(test)),
-            _significance(test, options),
+            _significance(test, options, len(own)),
             is_confirmatory=True,
         )
         for test in own[:most]
@@ -360,10 +360,10 @@ def _unit(test: DeclaredTest) -> str:
     )
 
 
-def _significance(test: DeclaredTest, options: Options) -> str:
+def _significance(test: DeclaredTest, options: Options, n_tests: int) -> str:
     if math.isnan(test.p_adjusted):
         return "No test."
-    corrected = after_correction(options.correction)
+    corrected = after_correction(options.correction) if n_tests > 1 else ""
     return f"{'Significant' if test.p_adjusted < 1 - options.confidence else 'Not significant'}{corrected}."
 
 

@@ -27,6 +27,7 @@ from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Table
 from dialometer.model.study import Factor, Level, Study
+from dialometer.report.numbers import SCALE_POINTS
 from dialometer.stats.effects.effect_size import cliffs_delta, cohens_d
 from dialometer.stats.effects.factorial import FactorialFit, factorial_effects
 from dialometer.stats.effects.permutation import permutation_factorial
@@ -204,7 +205,8 @@ def shown(measure: Measure, difference: Estimate, *, n_factors: int = 1) -> Esti
     if measure.is_log:
         return as_ratio(difference)
     reach = 2 ** (n_factors - 1)
-    return difference_within(difference, *(reach * end for end in measure.bounds))
+    cut = difference_within(difference, *(reach * end for end in measure.bounds))
+    return replace(cut, unit=SCALE_POINTS) if measure.unit == "percent" else cut
 
 
 def null_of(measure: Measure) -> float:
@@ -216,14 +218,12 @@ def effect_heading(measure: Measure) -> str:
     """What a column of effects holds."""
     if measure.is_log:
         return "Ratio"
-    return {"percent": "Difference, percentage points of the scale", "z": "Difference, z"}.get(
-        measure.unit, "Difference"
-    )
+    return {"percent": f"Difference, {SCALE_POINTS}", "z": "Difference, z"}.get(measure.unit, "Difference")
 
 
 def unit_name(measure: Measure, written: str = "") -> str:
     """What a difference is counted in; one of it where the number is written as 1."""
-    names = {"percent": "percentage points of the scale", "z": "standard deviations of a rater's ratings (z)"}
+    names = {"percent": SCALE_POINTS, "z": "standard deviations of a rater's ratings (z)"}
     name = names.get(measure.unit, "points")
     is_one = written.lstrip("−") == "1"
     return name.replace("points", "point").replace("deviations", "deviation") if is_one else name
@@ -234,7 +234,7 @@ def difference_words(measure: Measure, difference: Estimate, than: str) -> str:
     if measure.is_log:
         return f"{value_only(as_ratio(difference))} times as high as {than}"
     # The digits come from the interval, the sign is in the word.
-    size = value_only(replace(difference, value=abs(difference.value)))
+    size = value_only(replace(shown(measure, difference), value=abs(difference.value)))
     return f"{size} {unit_name(measure, size)} {'higher' if difference.value >= 0 else 'lower'} than {than}"
 
 

@@ -212,5 +212,9 @@ def _components(plan: Planned, on: str) -> Table:
         tuple(body),
         caption=f"Variance components by {study.method}. Reliability of the systems' means in this study, raters and items as "
         f"samples: G = {g:.2f} for their order, Φ = {phi:.2f} for their level (0 to 1).",
-        notes=tuple(f"{note[0].upper()}{note[1:]}." for note in study.notes),
+        notes=tuple(f"{note[0].upper()}{note[1:]}." for note in study.notes)
+        + tuple(
+            f"The variance of “{LABELS[name]}” cannot be separated from that of “{LABELS[same]}” and is part of it."
+            for name, same in study.joined
+        ),
     )

@@ -12,6 +12,7 @@ from dialometer.analysis.base.measures import Measure, Measures, RaterRows
 from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import (
     brief,
+    briefs,
     cell_names,
     correction_name,
     excludes,
@@ -299,7 +300,8 @@ def _system_figure(main: SystemRatings, by_group: list[SystemRatings | None], gr
         for group, ratings in zip(groups.levels, by_group, strict=True)
         if ratings is not None and system in ratings.means
     ]
-    details = "; ".join(f"{dot.label}, {dot.group}: {brief(dot.estimate)}" for dot in dots)
+    texts = briefs(dot.estimate for dot in dots)
+    details = "; ".join(f"{dot.label}, {dot.group}: {text}" for dot, text in zip(dots, texts, strict=True))
     unit = "mean rating, % of the scale" if main.measure.unit == "percent" else "mean rating"
     return Figure(
         f"ratings_by_{groups.name}",

@@ -8,7 +8,7 @@ import numpy as np
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure
-from dialometer.analysis.base.wording import listed, n_of, p_words
+from dialometer.analysis.base.wording import listed, n_of, number, p_words
 from dialometer.analysis.families.ratings.ordinal_model import has_order, rated_points
 from dialometer.errors import NotEnoughData
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
@@ -109,7 +109,7 @@ def _figure(rows: list[RaterSeverity]) -> Figure:
         "severity",
         "Severity of the raters",
         spec,
-        alt=f"{kind}, from {min(values):.2f} to {max(values):.2f} logits.",
+        alt=f"{kind}, from {number(min(values))} to {number(max(values))} logits.",
         caption="To the right: more severe, lower ratings. The mean of all raters is 0.",
     )
 

@@ -19,6 +19,7 @@ from dialometer.analysis.base.wording import (
     listed,
     p_words,
     test_words,
+    value_only,
 )
 from dialometer.analysis.families.ratings.factor_effects import (
     Contrast,
@@ -108,36 +109,34 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
         f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
         f"{p_words(p_of(nearest))}{corrected}"
     )
+    tied = _tied(measure, nearest.difference, label, second) if is_tie(nearest.difference) else ""
+    numbers = tied or f"{label} is rated {details}."
     names = listed(ratings.label(pair.second) for pair in rivals)
     does = "does" if len(rivals) == 1 else "do"
-    if not rivals:
-        if len(own) == 1:
-            short = f"{label} is rated higher than {second} {on}."
-            text = f"{on[0].upper()}{on[1:]}, {label} is rated {details}."
-        else:
-            short = f"{label} is rated best {on}."
-            text = f"{label} is rated best {on}, ahead of every other system: {details}."
+    if len(own) == 1:
+        relation = "is rated higher than {}" if not rivals else "and {} are tied" if tied else "and {} do not differ significantly"
+        short = f"{label} {relation.format(second)} {on}."
+        text = f"{short[:-1]}: {numbers}" if rivals else f"{on[0].upper()}{on[1:]}, {label} is rated {details}."
+    elif not rivals:
+        short = f"{label} is rated best {on}."
+        text = f"{label} is rated best {on}, ahead of every other system: {details}."
     elif len(rivals) == len(own):
         short = f"No system is significantly best {on}."
-        if is_tie(nearest.difference):
-            short = f"{label} and {second} are tied {on}." if len(own) == 1 else short
-            text = (
-                f"{short[:-1]}: {label} and {second} have the same mean ({interval_of(measure, nearest.difference)})."
-            )
-        else:
-            text = f"No system is significantly best {on}: {label} has the highest mean, but {names} {does} not differ from "
-            text += f"it significantly ({details})."
+        not_apart = f"{label} has the highest mean, but {names} {does} not differ from it significantly ({details})."
+        text = f"{short[:-1]}: {tied or not_apart}"
     else:
         short = f"{label} has the highest ratings {on}, but {names} {does} not differ from it significantly."
         text = f"{short[:-1]} ({details})."
     few = item_limit(ratings)
-    numbers = f"{label} is rated {details}."
-    if is_tie(nearest.difference):
-        numbers = f"{label} and {second} have the same mean ({interval_of(measure, nearest.difference)})."
     near = {pair.second for pair in rivals}
     behind = tuple(ratings.label(pair.second) for pair in own if pair.second not in near)
     level = tuple(ratings.label(pair.second) for pair in rivals)
     return Best(best, label, level, nearest, f"{text}{few}", f"{short}{few}", numbers, behind, p_of(nearest))
+
+
+def _tied(measure: Measure, difference: Estimate, first: str, second: str) -> str:
+    size = f"{'ratio' if measure.is_log else 'difference'} {value_only(shown(measure, difference))}"
+    return f"{first} and {second} have the same mean ({size}, {interval_of(measure, difference)})."
 
 
 def is_tie(difference: Estimate) -> bool:

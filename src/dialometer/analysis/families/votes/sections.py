@@ -122,7 +122,7 @@ def board_table(name: str, ranking: SystemRanking, *, is_confirmatory: bool = Fa
         Column("rank", "Rank", "count"),
         Column("rank_interval", "Possible ranks"),
         Column("first", "First", "percent", 0),
-        Column("wins_share", "Wins against the others", "percent_estimate"),
+        Column("wins_share", "Estimated win rate", "percent_estimate"),
         Column("strength", f"Strength ({fitted})", "estimate"),
         Column("won", "Won", "count"),
         Column("lost", "Lost", "count"),
@@ -135,8 +135,8 @@ def board_table(name: str, ranking: SystemRanking, *, is_confirmatory: bool = Fa
         tuple(rows),
         caption=f"{n_of(ranking.votes.n, 'vote')} of {n_of(len(ranking.votes.raters), 'rater')}{_items_words(ranking)}. “Possible "
         "ranks” are those that the tests of every two systems leave open, for all systems at once; “First” is the estimated "
-        f"probability of being the best; “Wins” is the estimated probability of being preferred to {_others(ranking)}, a tie "
-        "counting half; strengths are log odds with mean 0.",
+        f"probability of being the best, the win rate that of being preferred to {_others(ranking)}, a tie counting half; "
+        "strengths are log odds with mean 0.",
         notes=tuple(sentence(note) for note in ranking.notes),
         is_confirmatory=is_confirmatory,
     )
@@ -203,7 +203,7 @@ def board_figure(name: str, ranking: SystemRanking, *, is_confirmatory: bool = F
     }
     spec = ranking_intervals(
         dots,
-        value_title="estimated win rate against the others",
+        value_title="estimated win rate",
         rank_ranges=ranges or None,
         reference=0.5,
         is_percent=True,
@@ -213,7 +213,7 @@ def board_figure(name: str, ranking: SystemRanking, *, is_confirmatory: bool = F
         name,
         f"Leaderboard: {ranking.label}",
         spec,
-        f"Estimated win rate against the others. {details}.",
+        f"Estimated win rate. {details}.",
         is_confirmatory=is_confirmatory,
     )
 
@@ -229,7 +229,7 @@ def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking,
     rows = tuple((system, *(known_cell(ranking.wins[system]) for ranking in shown)) for system in systems)
     wide = Table(
         "questions",
-        "Wins against the other systems, by question",
+        "Estimated win rates by question",
         columns,
         rows,
         caption=f"The estimated probability of being preferred to {_others(overall)}, a tie counting half; 50% is average.",
@@ -237,9 +237,9 @@ def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking,
     dots = [Dot(system, ranking.wins[system], facet=ranking.label) for ranking in rankings for system in systems]
     figure = Figure(
         "questions-figure",
-        "Wins against the other systems, by question",
-        dot_interval(dots, value_title="estimated win rate against the others", reference=0.5, is_percent=True),
-        "Estimated win rate against the others. "
+        "Estimated win rates by question",
+        dot_interval(dots, value_title="estimated win rate", reference=0.5, is_percent=True),
+        "Estimated win rate. "
         + "; ".join(f"{d.facet}, {d.label}: {with_interval(d.estimate, is_percent=True)}" for d in dots)
         + ".",
     )

@@ -163,8 +163,9 @@ def _standing(plain: CovariateFit, full: CovariateFit) -> Table:
         Column("rank_style", "Rank, style held equal", "count"),
         Column("strength_style", "Strength, style held equal", "estimate"),
     )
-    notes = ("Strengths are log odds against the mean of all systems. Both columns count ties as half wins, so that they can "
-             "be compared; the leaderboard has a parameter for ties.",)  # fmt: skip
+    notes = ("Strengths are log odds against the mean of all systems. Both columns count ties as half wins and take their "
+             "confidence intervals from a jackknife, so that they can be compared; those of the leaderboard come from its own "
+             "model and can differ a little.",)  # fmt: skip
     return Table("style-standing", "Strengths without and with style", columns, tuple(rows), notes=notes)
 
 
