@@ -179,6 +179,8 @@ class Report:
     provenance: Mapping[str, str | int | float] = field(default_factory=dict)
     """Fingerprint, lock version, seed, counts, software version, first and last judgment: what makes it reproducible."""
     is_finished: bool = True
+    has_kinds: bool = True
+    """Whether its parts are confirmatory or exploratory; a plan or the test of an evaluator is neither."""
 
     def tables(self) -> tuple[Table, ...]:
         """All tables in the order they appear."""

@@ -113,6 +113,7 @@ def _report(content: Mapping[str, Any]) -> Report:
         methods=tuple(Method(**method) for method in content["methods"]),
         provenance=content["provenance"],
         is_finished=content["is_finished"],
+        has_kinds=content.get("has_kinds", True),
     )
 
 

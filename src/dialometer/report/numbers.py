@@ -80,7 +80,7 @@ def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) ->
     """
     half = _half(estimate, is_percent=is_percent)
     if math.isnan(half) or (fallback == 0 and not is_percent):  # ranks, minutes: whole numbers are wanted
-        return fallback
+        return 0 if is_percent else fallback
     if estimate.unit in RATIO_UNITS:
         n_usual = 0 if estimate.low >= 10 else 2
     else:
@@ -113,7 +113,7 @@ def shared_digits(estimates: Iterable[Estimate], fallback: int, *, is_percent: b
     """One number of digits for a column, so that points line up: that of its typical interval; None if units are mixed."""
     known = [e for e in estimates if e.is_known and not math.isnan(_half(e, is_percent=is_percent))]
     if not known:
-        return fallback
+        return 0 if is_percent else fallback
     halves = sorted(_half(e, is_percent=is_percent) for e in known)
     digits = sorted(digits_of(e, fallback, is_percent=is_percent) for e in known)
     is_mixed = len({e.unit == SCALE_POINTS for e in known}) > 1 or (halves[0] < 1 and halves[-1] >= _WIDE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Findings
@@ -36,7 +37,18 @@ def headlines(findings: Sequence[Findings]) -> tuple[Headline, ...]:
     has_verdicts = any(part.verdicts for part in findings)
     found = findings[0].headlines if findings else ()
     kept = declared or [headline for headline in found if headline.is_confirmatory or not has_verdicts]
-    return tuple(kept[:MOST_HEADLINES])
+    said: set[str] = set()
+    return tuple(_not_again(headline, said) for headline in kept[:MOST_HEADLINES])
+
+
+def _not_again(headline: Headline, said: set[str]) -> Headline:
+    """With the remarks that no number before it had."""
+    estimate = headline.estimate
+    if estimate is None or not estimate.is_known:  # there the remark stands for the number
+        return headline
+    notes = tuple(note for note in estimate.notes if note not in said)
+    said.update(notes)
+    return replace(headline, estimate=replace(estimate, notes=notes))
 
 
 def verdict_table(verdicts: Sequence[Verdict], correction: str, confidence: float) -> Table | None:

@@ -111,7 +111,7 @@ def power_report(
         design = result.smallest.setting
         words = f"{n_of(design.n_raters, 'rater')}, {items_words(study, design.n_items)}."
         headlines = (
-            Headline("Power of the smallest design", replace(value, unit="share"), words, is_confirmatory=True),
+            Headline("Power of the smallest design", replace(value, unit="share"), words),
         )
     reach = (
         "The study declares its items as fixed: power and later claims are about these items only."
@@ -121,6 +121,7 @@ def power_report(
     )
     return Report(
         study=study.spec.name,
+        has_kinds=False,
         title=f"Power: {study.spec.title}",
         summary=Summary(answer, certainty, headlines, figure=_figure(result)),
         sections=(

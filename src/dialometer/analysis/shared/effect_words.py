@@ -113,7 +113,8 @@ def short_words(estimate: Estimate, first: str, second: str) -> str:
         return _unknown(estimate, first, second)
     shown, is_percent = readable(estimate)
     interval = write_estimate(shown, is_percent=is_percent).interval
-    return f"{_compared(estimate, shown, first, second)} {interval}, {p_words(p_adjusted(estimate))}"
+    interval = f" {interval}" if interval else ""
+    return f"{_compared(estimate, shown, first, second)}{interval}, {p_words(p_adjusted(estimate))}"
 
 
 def _unknown(estimate: Estimate, first: str, second: str) -> str:

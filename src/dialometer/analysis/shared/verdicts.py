@@ -208,6 +208,8 @@ class DeclaredHypothesis:
         direction = " in the expected direction" if self.comparison.expected else ""
         if has_margin(self.comparison):
             return f"{answer_words(self.tests, self.comparison)} "
+        if all(math.isnan(test.p_value) for test in self.relevant):
+            return "Nothing can be tested yet. "
         return f"{yes or 'None'} of {n} tests {'is' if yes <= 1 else 'are'} significant{direction}{against}. "
 
     def answer(self) -> str:

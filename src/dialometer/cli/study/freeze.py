@@ -31,6 +31,6 @@ def add_to(app: typer.Typer) -> None:
             lock = {key: version[key] for key in ("version", "frozen_at", "fingerprint")}
             typer.echo(json.dumps({"study": study.spec.name, **lock, "lock": str(folder / LOCK_FILE)}))
             return
-        results.print(f"[bold]{study.spec.name}[/] version {version['version']}, frozen {version['frozen_at']}")
+        results.print(f"[bold]{folder}[/]: version {version['version']} frozen, {version['frozen_at']}")
         results.print(f"fingerprint {version['fingerprint']}")
         results.print(f"The lock is {folder / LOCK_FILE}; keep it with the study.")

@@ -204,7 +204,7 @@ def _tell_progress(progress: SimulationProgress, *, as_json: bool = False) -> No
         )
     else:
         stored = JudgmentCounts(progress.n_judgments, practice=progress.n_practice)
-        results.print(f"\n{stored} stored, {progress.n_arrived} raters came, {progress.n_left} left early.")
+        results.print(f"\n{stored} stored, {progress.n_arrived} {'rater' if progress.n_arrived == 1 else 'raters'} came, {progress.n_left} left early.")
     if progress.n_refused:
         results.print(f"{progress.n_refused} more found no free slot.")
 

@@ -302,6 +302,7 @@ def evaluator_report(
     )
     return Report(
         study=data,
+        has_kinds=False,
         title="An evaluator learned from ratings",
         summary=Summary(
             f"The evaluator finds the better of two dialogues in {_words(own)} of held-out pairs, "

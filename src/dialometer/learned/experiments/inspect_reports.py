@@ -104,6 +104,7 @@ def curve_report(
     certainty = f"Values come from development dialogues, accuracy from test dialogues of other users ({pairs})."
     return Report(
         study=data,
+        has_kinds=False,
         title="Removing ratings: lowest value first, at random, highest value first",
         summary=Summary(answer, certainty, figure=_curve_figure("removal_main", table, [k], shares, pairs)),
         sections=(
@@ -193,6 +194,7 @@ def noise_report(
     answer = f"Within one observed rating, the best detector is '{best[1]}' on {best[0]} noise, with an AUC of {reached:.2f}."
     return Report(
         study=data,
+        has_kinds=False,
         title="Which detector finds ratings that were changed on purpose?",
         summary=Summary(
             answer,

@@ -62,7 +62,7 @@ def _summary(rendering: Rendering, summary: Summary) -> list[str]:
     if summary.warnings:
         blocks.append("\n".join(f"- **Note:** {escape(warning)}" for warning in summary.warnings))
     if summary.headlines:
-        blocks.append("\n".join(f"- {_headline(headline)}" for headline in summary.headlines))
+        blocks.append("\n".join(f"- {_headline(rendering, headline)}" for headline in summary.headlines))
     parts = (summary.hypotheses, summary.figure, summary.exclusions, summary.balance)
     blocks += [block for part in parts if part is not None for block in _summary_part(rendering, part)]
     if summary.next_steps:
@@ -75,18 +75,23 @@ def _summary_part(rendering: Rendering, part: Table | Figure) -> list[str]:
     return _part(rendering, part, part.is_confirmatory or isinstance(part, Figure))
 
 
-def _headline(headline: Headline) -> str:
+def _kind(rendering: Rendering, is_confirmatory: bool) -> str:
+    """Empty where a report makes no difference between the two."""
+    return (CONFIRMATORY if is_confirmatory else EXPLORATORY) if rendering.report.has_kinds else ""
+
+
+def _headline(rendering: Rendering, headline: Headline) -> str:
     written = write_headline(headline)
-    kind = CONFIRMATORY if headline.is_confirmatory else EXPLORATORY
+    kind = _kind(rendering, headline.is_confirmatory).lower()
     value = f"{written.value} {written.unit}".strip()
     numbers = ", ".join(escape(text) for text in (value, written.interval, written.test) if text)
-    notes = "".join(f" {escape(note)}" for note in written.notes)
-    return f"**{escape(headline.label)}: {numbers}** ({kind.lower()}). {escape(headline.sentence)}{notes}"
+    notes = "".join(f" {escape(as_sentence(note))}" for note in written.notes)
+    return f"**{escape(headline.label)}: {numbers}**{f' ({kind})' if kind else ''}. {escape(headline.sentence)}{notes}"
 
 
 def _section(rendering: Rendering, section: Section) -> list[str]:
-    kind = CONFIRMATORY if section.is_confirmatory else EXPLORATORY
-    blocks = [f"## {escape(section.title)}", f"*{kind}*"]
+    kind = _kind(rendering, section.is_confirmatory)
+    blocks = [f"## {escape(section.title)}", *([f"*{kind}*"] if kind else [])]
     if section.problem:
         blocks.append(f"> This part could not be computed: {escape(as_sentence(section.problem))}")
     blocks += [escape(paragraph) for paragraph in section.paragraphs]
@@ -97,7 +102,8 @@ def _part(rendering: Rendering, part: Part, is_confirmatory: bool) -> list[str]:
     if isinstance(part, Turns):
         return _turns(part)
     differs = part.is_confirmatory != is_confirmatory
-    kind = f" ({(CONFIRMATORY if part.is_confirmatory else EXPLORATORY).lower()})" if differs else ""
+    name = _kind(rendering, part.is_confirmatory).lower()
+    kind = f" ({name})" if differs and name else ""
     head = f"### {escape(part.title)}{kind}"
     body = _figure(rendering, part) if isinstance(part, Figure) else markdown_table(part)
     return [head, *([escape(part.caption)] if part.caption else []), *body]

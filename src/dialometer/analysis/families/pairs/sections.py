@@ -238,7 +238,8 @@ def _preference_words(shares: Shares) -> tuple[str, ...]:
     whom = (
         "other raters and other transcript pairs" if overall.has_general_test else "other raters who read these pairs"
     )
-    text += f"experimental version; the confidence interval is about {whom}."
+    text += "experimental version"
+    text += f"; the confidence interval is about {whom}." if overall.shown.has_interval else "."
     cells = [result for result in shares.cells.values() if result.here.is_known]
     if len(cells) > 1:
         text += f" Of {len(cells)} combinations of strategy and question, "
