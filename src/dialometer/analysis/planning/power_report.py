@@ -110,9 +110,7 @@ def power_report(
         value = result.smallest.all_tests if result.needs_all else result.smallest.power
         design = result.smallest.setting
         words = f"{n_of(design.n_raters, 'rater')}, {items_words(study, design.n_items)}."
-        headlines = (
-            Headline("Power of the smallest design", replace(value, unit="share"), words),
-        )
+        headlines = (Headline("Power of the smallest design", replace(value, unit="share"), words),)
     reach = (
         "The study declares its items as fixed: power and later claims are about these items only."
         if study.spec.analysis.items == "fixed"

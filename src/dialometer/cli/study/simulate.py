@@ -204,7 +204,8 @@ def _tell_progress(progress: SimulationProgress, *, as_json: bool = False) -> No
         )
     else:
         stored = JudgmentCounts(progress.n_judgments, practice=progress.n_practice)
-        results.print(f"\n{stored} stored, {progress.n_arrived} {'rater' if progress.n_arrived == 1 else 'raters'} came, {progress.n_left} left early.")
+        came = "1 rater" if progress.n_arrived == 1 else f"{progress.n_arrived} raters"
+        results.print(f"\n{stored} stored, {came} came, {progress.n_left} left early.")
     if progress.n_refused:
         results.print(f"{progress.n_refused} more found no free slot.")
 

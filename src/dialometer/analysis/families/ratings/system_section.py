@@ -114,7 +114,13 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     names = listed(ratings.label(pair.second) for pair in rivals)
     does = "does" if len(rivals) == 1 else "do"
     if len(own) == 1:
-        relation = "is rated higher than {}" if not rivals else "and {} are tied" if tied else "and {} do not differ significantly"
+        relation = (
+            "is rated higher than {}"
+            if not rivals
+            else "and {} are tied"
+            if tied
+            else "and {} do not differ significantly"
+        )
         short = f"{label} {relation.format(second)} {on}."
         text = f"{short[:-1]}: {numbers}" if rivals else f"{on[0].upper()}{on[1:]}, {label} is rated {details}."
     elif not rivals:
