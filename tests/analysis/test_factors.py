@@ -425,7 +425,7 @@ def test_the_figure_of_drift_shows_the_raters_and_numbers_of_its_table(whole):
 
 
 def test_effects_end_where_the_scale_ends():
-    points, magnitudes = (SimpleNamespace(is_log=is_log, bounds=(1.0, 5.0)) for is_log in (False, True))
+    points, magnitudes = (SimpleNamespace(is_log=is_log, bounds=(1.0, 5.0), unit="points") for is_log in (False, True))
     wide = Estimate(1.0, 4, "mixed model", low=-6.0, high=8.5, interval_method="Student's t")
     cut = shown(points, wide)
     assert (cut.value, cut.low, cut.high) == (1.0, -4.0, 4.0)

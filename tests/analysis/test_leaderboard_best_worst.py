@@ -284,5 +284,5 @@ def test_the_report_says_how_far_raters_agree(study, utility, agrees):
     assert (quality["alpha"].low > 0.2) == agrees == (quality["best"].low > 0.3)
     assert (halves[0]["responses"].value > 0.5) == agrees
     assert "by chance 25%" in table(found, "agreement").caption
-    assert len(found.next_steps) == (0 if agrees else 2)
+    assert len(found.next_steps) == (0 if agrees else 1)
     assert f"Empathy {empathy['alpha'].value:.2f}".replace("-", "−") in section.paragraphs[0]

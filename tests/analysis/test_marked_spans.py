@@ -80,7 +80,7 @@ def test_the_report_and_the_export_have_the_marks(folder, data, tmp_path):
     render(report, tmp_path / "report", formats=("html", "markdown"))
     page = (tmp_path / "report" / "index.html").read_text()
     assert 'class="heat heat-' in page
-    assert "marked by few raters" in page
+    assert "Marked by up to" in page
     with Store.open(folder / "study.db") as store:
         export_study(load_study(folder), store, tmp_path / "out")
     marks = pl.read_csv(tmp_path / "out" / "marks.csv")

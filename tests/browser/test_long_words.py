@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Page, Route
@@ -21,6 +21,7 @@ from dialometer.web.server.static_files import STATIC
 pytestmark = pytest.mark.browser
 
 WIDTHS = ((1366, 768), (768, 1024), (390, 844))
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 ADDRESS = "https://example.org/" + "path/" * 3 + "q" * 400
 ARABIC = "كلمة" * 120
 SITE = "http://127.0.0.1:9"
@@ -36,6 +37,30 @@ TOO_WIDE = """() => {
   });
   return [document.documentElement.scrollWidth, ...out.slice(0, 3).map((e) => e.tagName + '.' + e.className)];
 }"""
+
+FAINT = """() => {
+  const light = (colour) => {
+    const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map((part) => {
+      const share = part / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (e) => {
+    for (let at = e; at; at = at.parentElement) {
+      const colour = getComputedStyle(at).backgroundColor;
+      if (/^rgb\\(/.test(colour)) return colour;
+    }
+    return getComputedStyle(document.documentElement).backgroundColor;
+  };
+  const texts = [...document.querySelectorAll('h1, h2, p, li, label, legend, dd, .turn, button[type=submit]')];
+  return texts.filter((e) => {
+    if (!e.innerText?.trim() || !e.getClientRects().length || e.closest('.unseen, .skip, [hidden], [disabled]')) return false;
+    const [first, second] = [light(getComputedStyle(e).color), light(behind(e))];
+    return (Math.max(first, second) + 0.05) / (Math.min(first, second) + 0.05) < 4.5;
+  }).slice(0, 3).map((e) => e.tagName + ' ' + e.innerText.slice(0, 30));
+}"""
+"""Texts whose contrast is below WCAG's 4.5 in the colours of the moment."""
 
 
 def lengthened(value: Any, word: str) -> Any:
@@ -96,7 +121,7 @@ def screens(folder: Path, word: str) -> Iterator[tuple[str, str]]:
 @pytest.fixture
 def shown(open_page: Callable[..., Page]) -> Callable[[str], Page]:
     """A page with this HTML, its files from the package's folder; nothing is served."""
-    page = open_page()
+    page = open_page(reduced_motion="reduce")
     content = {"html": ""}
 
     def answer(route: Route) -> None:
@@ -135,4 +160,7 @@ def test_no_page_is_wider_than_its_screen(name: str, word: str, tmp_path: Path, 
         page = shown(html)
         for width, height in WIDTHS:
             page.set_viewport_size({"width": width, "height": height})
-            assert page.evaluate(TOO_WIDE) == [width], (kind, width)
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                assert page.evaluate(TOO_WIDE) == [width], (kind, width, scheme)
+                assert page.evaluate(FAINT) == [], (kind, width, scheme)

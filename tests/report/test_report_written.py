@@ -44,13 +44,13 @@ def test_columns_of_like_intervals_line_up_and_others_keep_their_digits():
 def test_a_table_has_the_digits_of_its_typical_interval():
     """One narrow interval does not give a whole column decimals, nor does one without an interval."""
     assert column("estimate", [mean(80, 40), mean(57, 4.9), Estimate(50.35, 1, "mean")]) == [
-        "80 [40, 120]",
-        "57 [52, 62]",
-        "50",
+        "80.0 [40.0, 120.0]",
+        "57.0 [52.1, 61.9]",
+        "50.4",
     ]
     first, second = Column("a", "A", "estimate"), Column("b", "B", "estimate")
     rows = written((first, [mean(80, 40)]), (second, [mean(57.16, 4.9)])).rows
-    assert [cell.text for cell in rows[0]] == ["80 [40, 120]", "57 [52, 62]"]
+    assert [cell.text for cell in rows[0]] == ["80.0 [40.0, 120.0]", "57.2 [52.3, 62.1]"]
     assert column("percent_estimate", [mean(0.3, 0.1), mean(0.02, 0.017)]) == ["30% [20, 40]", "2% [0, 4]"]
     assert column("estimate", [mean(2, 0.5), mean(1, 0)], n_digits=0) == ["2 [2, 3]", "1 [1, 1]"]  # ranks are whole
 

@@ -43,7 +43,7 @@ def test_a_nested_design_as_published():
     assert study.components == pytest.approx(published, abs=5e-5)
     assert study.generalizability(12, 3, 1) == pytest.approx(0.55, abs=5e-3)
     assert study.dependability(12, 3, 1) == pytest.approx(0.46, abs=5e-3)
-    assert len(study.notes) == 2
+    assert study.joined == (("system:rater", "residual"), ("rater", "item:rater"))
 
 
 def with_holes():

@@ -14,6 +14,7 @@ MINUS = "−"
 NO_BREAK = "\u00a0"
 """A space at which a line does not end."""
 _MAX_DIGITS = 6
+PERCENTAGE_POINTS = "percentage points"
 SCALE_POINTS = "percentage points of the scale"
 RATIO_UNITS = ("times", "ratio", "odds ratio")
 """Units of estimates for which 1 means no difference."""
@@ -72,9 +73,9 @@ def write_p(p: float, *, is_bare: bool = False) -> str:
 def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) -> int:
     """Digits after the point: the same for all estimates of one kind, so that a sentence, a tile and a table agree.
 
-    Shares are whole percentages and other numbers have two digits, one where the interval is wider than ten or they are parts
-    of a scale in percent, and none where it is wider than a hundred or reaches a thousand; a ratio keeps two as long as its
-    lower end is below ten, because that end is what matters. Only an interval too narrow to be seen with that many gets more,
+    Shares and their differences are whole percentages and other numbers have two digits, one where the interval is wider than
+    ten or they are parts of a scale in percent, and none where it is wider than a hundred or reaches a thousand; a ratio keeps
+    two as long as its lower end is below ten, because that end is what matters. Only an interval too narrow to be seen with that many gets more,
     by the rule of the Particle Data Group (Review of Particle Physics, introduction, "Rounding"): so 0.4137 ± 0.09 is 0.41 and
     0.4137 ± 0.0013 is 0.4137.
     """
@@ -83,6 +84,8 @@ def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) ->
         return 0 if is_percent else fallback
     if estimate.unit in RATIO_UNITS:
         n_usual = 0 if estimate.low >= 10 else 2
+    elif estimate.unit == PERCENTAGE_POINTS:
+        n_usual = 0
     else:
         is_large = half >= _WIDEST or (half >= _WIDE and max(abs(estimate.low), abs(estimate.high)) >= _LARGE)
         n_usual = 0 if is_large else 1 if half >= _WIDE or estimate.unit == SCALE_POINTS else 2

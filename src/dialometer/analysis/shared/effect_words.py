@@ -21,7 +21,7 @@ from dialometer.analysis.base.wording import (
 )
 from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.model.estimate import Estimate
-from dialometer.report.numbers import write_estimate
+from dialometer.report.numbers import PERCENTAGE_POINTS, write_estimate
 
 _WORDS = {
     "points": "is rated {value} points {higher} than",
@@ -70,9 +70,9 @@ def readable(estimate: Estimate) -> tuple[Estimate, bool]:
         value, low, high = expected_share(ends, float(estimate.details.get("tie", 0.0))).tolist()
         details = {**estimate.details, "null": 0.5}
         return replace(estimate, value=value, low=low, high=high, unit="probability", details=details), True
-    if estimate.details.get("quantity") == "percentage points":
+    if estimate.details.get("quantity") == PERCENTAGE_POINTS:
         value, low, high = (100 * share for share in (estimate.value, estimate.low, estimate.high))
-        return replace(estimate, value=value, low=low, high=high), False
+        return replace(estimate, value=value, low=low, high=high, unit=PERCENTAGE_POINTS), False
     return estimate, is_share(estimate)
 
 

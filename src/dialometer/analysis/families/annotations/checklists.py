@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from textwrap import shorten
 
 import numpy as np
 
@@ -46,7 +47,7 @@ from dialometer.stats.observations import Floats
 
 NOT_APPLICABLE = 2
 LONG_TEXT = 60
-"""Points longer than this are called by their names in figures."""
+"""Points longer than this are cut in figures."""
 
 
 def has_points(scale: Scale) -> bool:
@@ -220,10 +221,12 @@ def _difference_words(points: Points, clear: dict[tuple[str, str, str], Estimate
 
 
 def _figure(points: Points) -> Figure:
-    is_long = max(map(len, points.texts.values())) > LONG_TEXT
+    names = {point: shorten(text, LONG_TEXT, placeholder="…") for point, text in points.texts.items()}
+    if len(set(names.values())) < len(names):  # the same beginning: only their names tell them apart
+        names = {point: point.replace("_", " ") for point in names}
     dots = [
-        Dot(point.replace("_", " ") if is_long else text, points.shares[system, point], group=system)
-        for point, text in points.texts.items()
+        Dot(names[point], points.shares[system, point], group=system)
+        for point in points.texts
         for system in points.labels
     ]
     entries = [

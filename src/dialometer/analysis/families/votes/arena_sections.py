@@ -77,10 +77,15 @@ def outcomes_section(data: StudyData, criteria: tuple[str, ...]) -> Section:
     )
 
 
+WRITTEN = {"headings": "Headings", "lists": "List items", "bold": "Bold passages", "code": "Code"}
+"""How responses are written; what no system uses has no column."""
+
+
 def conversations_section(data: StudyData) -> Section:
     """How long the conversations were, how they were written, and what went wrong in them."""
     voted = data.judgments.select("rater", "item").unique()
     held = data.battles.join(voted, on=["rater", "item"], how="semi")
+    written = {name: label for name, label in WRITTEN.items() if int(held[name].sum())}
     rows: list[tuple[Cell, ...]] = []
     for system in (s.name for s in data.study.spec.systems):
         own = held.filter(pl.col("system") == system)
@@ -94,10 +99,7 @@ def conversations_section(data: StudyData) -> Section:
                 len(own),
                 float(own["n_messages"].cast(pl.Float64).to_numpy().mean()),
                 int(own["words"].sum()) / n_replies if n_replies else None,
-                *(
-                    int(own[name].sum()) / n_replies if n_replies else None
-                    for name in ("headings", "lists", "bold", "code")
-                ),
+                *(int(own[name].sum()) / n_replies if n_replies else None for name in written),
                 float(latency.to_numpy().mean()) if len(latency) else None,
                 int(own["n_messages"].sum()) - n_replies,
                 int(own["is_named"].sum()),
@@ -108,10 +110,7 @@ def conversations_section(data: StudyData) -> Section:
         Column("n", "Conversations", "count"),
         Column("messages", "Messages per conversation", "number", 1),
         Column("words", "Words per response", "number", 1),
-        Column("headings", "Headings", "number"),
-        Column("lists", "List items", "number"),
-        Column("bold", "Bold passages", "number"),
-        Column("code", "Code", "number"),
+        *(Column(name, label, "number") for name, label in written.items()),
         Column("latency", "Seconds per response", "number"),
         Column("missing", "Without response", "count"),
         Column("named", "Names a system", "count"),
