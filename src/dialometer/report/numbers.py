@@ -75,9 +75,9 @@ def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) ->
 
     Shares and their differences are whole percentages and other numbers have two digits, one where the interval is wider than
     ten or they are parts of a scale in percent, and none where it is wider than a hundred or reaches a thousand; a ratio keeps
-    two as long as its lower end is below ten, because that end is what matters. Only an interval too narrow to be seen with that many gets more,
-    by the rule of the Particle Data Group (Review of Particle Physics, introduction, "Rounding"): so 0.4137 ± 0.09 is 0.41 and
-    0.4137 ± 0.0013 is 0.4137.
+    two as long as its lower end is below ten, because that end is what matters. Only an interval too narrow to be seen with
+    that many gets more, by the rule of the Particle Data Group (Review of Particle Physics, introduction, "Rounding"): so
+    0.4137 ± 0.09 is 0.41 and 0.4137 ± 0.0013 is 0.4137.
     """
     half = _half(estimate, is_percent=is_percent)
     if math.isnan(half) or (fallback == 0 and not is_percent):  # ranks, minutes: whole numbers are wanted
