@@ -347,7 +347,7 @@ def _sentence(measure: Measure, result: Reliability) -> str:
     k = f"{result.n_averaged:.1f}".removesuffix(".0")
     text = f"{measure.label}: the mean of {k} ratings has {word} reliability, ICC {with_interval(result.average)}"
     n = raters_needed(result.single.value, WANTED)
-    if round(result.average.value, 2) >= WANTED and n is not None:
+    if round(result.average.value, 2) >= WANTED and n is not None and result.n_averaged is not None:
         n = min(n, math.ceil(result.n_averaged))  # what reads as reached is reached
     if n is None:
         return f"{text}; single raters do not agree at all, so that more of them would not help."
