@@ -78,7 +78,7 @@ def _scales_fit_items(c: Checker) -> None:
             for i, criterion in enumerate(c.spec.criteria):
                 name = presentation.scales.get(criterion.name, criterion.scale)
                 scale = c.spec.scales.get(name)
-                if scale is not None and scale.marks_text and c.spec.items.kind == "chat":
+                if scale is not None and scale.marks_text and c.spec.items.kind in ("chat", "arena"):
                     c.add(
                         ("criteria", i, "scale"),
                         f"the scale '{name}' marks words, and a live conversation has none beforehand",

@@ -191,7 +191,7 @@ function enhance(field) {
     const mark = { turn: chosen.turn, start: points(text, from), end: points(text, to), text: text.slice(from, to), category, severity, comment };
     const isSame = (other, n) => n !== changing && other.turn === mark.turn && other.start === mark.start && other.end === mark.end && other.category === category;
     if (changing >= 0) marks[changing] = mark;
-    else if (!marks.some(isSame) && marks.length < Number(texts.most)) marks.push(mark);
+    else if (!marks.some(isSame)) marks.push(mark); // how many there may be, the server says
     none.checked = false;
     close();
     changed();
