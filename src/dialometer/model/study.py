@@ -649,6 +649,11 @@ class Study:
         """The scale on which a criterion is answered under a presentation."""
         return self.spec.scales[presentation.scales.get(criterion.name, criterion.scale)]
 
+    def scales_of(self, criterion: Criterion) -> list[Scale]:
+        """The scales on which a criterion is answered, one for each condition of each block that asks it."""
+        asking = [block for block in self.blocks if criterion in self.block_criteria(block)]
+        return [self.scale_for(criterion, self.presentation(cell, block)) for block in asking for cell in self.cells]
+
     def anchor_value(self, criterion: Criterion, presentation: Presentation) -> float | None:
         """The standard's value on a criterion, whether or not a condition shows it."""
         own = presentation.anchor_values.get(criterion.name)

@@ -64,13 +64,7 @@ def compared_criteria(study: Study, form: ChoiceForm) -> tuple[Criterion, ...]:
     return tuple(
         criterion
         for criterion in study.spec.criteria
-        if any(
-            scale.choice_form == form and scale.compares_responses
-            for block in study.blocks
-            for cell in study.cells
-            if criterion in study.block_criteria(block)
-            for scale in (study.scale_for(criterion, study.presentation(cell, block)),)
-        )
+        if any(scale.choice_form == form and scale.compares_responses for scale in study.scales_of(criterion))
     )
 
 

@@ -98,7 +98,7 @@ def _scales_fit_items(c: Checker) -> None:
 
 
 def _anchors_can_be_shown(c: Checker) -> None:
-    anchors = {c.study.presentation(condition, block).anchor for condition in c.study.cells for block in c.study.blocks}
+    anchors = {shown.anchor for shown in c.study.presentations}
     path: Path = next(
         (("design", "factors", i) for i, f in enumerate(c.spec.design.factors) if f.name == "anchor"),
         ("presentation", "anchor"),
@@ -142,7 +142,7 @@ def _shown_numbers(c: Checker) -> Iterator[float]:
 
 def _anchor_values_are_of_criteria(c: Checker) -> None:
     """Every value belongs to a criterion that is rated with numbers, lies on its scale and is shown to somebody."""
-    anchors = {c.study.presentation(condition, block).anchor for condition in c.study.cells for block in c.study.blocks}
+    anchors = {shown.anchor for shown in c.study.presentations}
     given: list[tuple[Path, dict[str, float]]] = [(("presentation",), c.spec.presentation.anchor_values)]
     given += [(path, change.anchor_values) for path, change in c.changes() if change.anchor_values]
     for path, values in given:

@@ -276,12 +276,10 @@ def reach_of(study: Study, criterion: str) -> float | None:
     if declared is None:
         return None
     reaches = set()
-    for block in study.blocks:
-        for cell in study.cells:
-            scale = study.scale_for(declared, study.presentation(cell, block))
-            low, high = scale.bounds()
-            has_ends = scale.is_numeric and scale.unit == "points" and math.isfinite(high - low)
-            reaches.add(high - low if has_ends else None)
+    for scale in study.scales_of(declared):
+        low, high = scale.bounds()
+        has_ends = scale.is_numeric and scale.unit == "points" and math.isfinite(high - low)
+        reaches.add(high - low if has_ends else None)
     return reaches.pop() if len(reaches) == 1 else None
 
 

@@ -60,12 +60,7 @@ def criteria_with(study: Study, has_parts: Callable[[Scale], bool]) -> list[tupl
     since their parts are not the same."""
     found = []
     for criterion in study.spec.criteria:
-        scales = [
-            study.scale_for(criterion, study.presentation(cell, block))
-            for block in study.blocks
-            if criterion in study.block_criteria(block)
-            for cell in study.cells
-        ]
+        scales = study.scales_of(criterion)
         if scales and has_parts(scales[0]) and all(scale == scales[0] for scale in scales):
             found.append((criterion, scales[0]))
     return found

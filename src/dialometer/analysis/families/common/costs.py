@@ -28,12 +28,7 @@ class Costs(Family):
 
     def fits(self, study: Study) -> bool:
         """Anything that is answered by comparing."""
-        return any(
-            study.scale_for(criterion, study.presentation(cell, block)).compares
-            for block in study.blocks
-            for criterion in study.block_criteria(block)
-            for cell in study.cells
-        )
+        return any(scale.compares for criterion in study.spec.criteria for scale in study.scales_of(criterion))
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """One chapter; it never gives the answer."""

@@ -37,19 +37,10 @@ def nominal_criteria(study: Study) -> tuple[Criterion, ...]:
     """Criteria that are answered by a category wherever they are asked, in file order."""
     found = []
     for criterion in study.spec.criteria:
-        scales = _scales(study, criterion)
+        scales = study.scales_of(criterion)
         if scales and all(is_nominal(scale) for scale in scales):
             found.append(criterion)
     return tuple(found)
-
-
-def _scales(study: Study, criterion: Criterion) -> list[Scale]:
-    return [
-        study.scale_for(criterion, study.presentation(cell, block))
-        for block in study.blocks
-        if criterion in study.block_criteria(block)
-        for cell in study.cells
-    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +94,7 @@ class Answers:
 def answers_on(data: StudyData, criterion: Criterion) -> Answers:
     """The answers on a criterion. What raters wrote in their own words is one category more."""
     study = data.study
-    options = list(dict.fromkeys(name for scale in _scales(study, criterion) for name in scale.option_names()))
+    options = list(dict.fromkeys(name for scale in study.scales_of(criterion) for name in scale.option_names()))
     frame = data.judgments.filter(
         (pl.col("criterion") == criterion.name)
         & pl.col("choice").is_not_null()

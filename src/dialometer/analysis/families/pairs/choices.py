@@ -104,12 +104,7 @@ def asked_pairwise(study: Study) -> tuple[str, ...]:
     return tuple(
         criterion.name
         for criterion in study.spec.criteria
-        if any(
-            study.scale_for(criterion, study.presentation(cell, block)).choice_form == "one"
-            for block in study.blocks
-            for cell in study.cells
-            if criterion in study.block_criteria(block)
-        )
+        if any(scale.choice_form == "one" for scale in study.scales_of(criterion))
     )
 
 
