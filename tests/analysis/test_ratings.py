@@ -10,12 +10,13 @@ import pytest
 from dialometer.analysis.base.choose import analyse, families
 from dialometer.analysis.base.data import ANSWER_COLUMNS, FINDING_COLUMNS, SESSION_COLUMNS, StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import gold_items, numeric_measures
+from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.families.ratings.agreement import two_rater_kappa
 from dialometer.analysis.families.ratings.spread import order_section
 from dialometer.analysis.families.ratings.system_section import best_system
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.design.load import load_study
+from dialometer.quality.gold import gold_items
 from dialometer.report import render
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import draw_truth

@@ -113,7 +113,10 @@ def test_weighted_votes_estimate_what_a_draw_of_all_pairs_alike_would():
         (("  messages: same", "  messages: both"), "arena.messages"),
         (("      type: scripted\n", "      type: wizard\n"), "a person cannot answer as one of two systems"),
         (
-            ("type: pairwise\n    allow_tie: true\n    allow_both_bad: true", "type: spans\n    mark_categories: [{name: a}]"),
+            (
+                "type: pairwise\n    allow_tie: true\n    allow_both_bad: true",
+                "type: spans\n    mark_categories: [{name: a}]",
+            ),
             "a live conversation has none beforehand",
         ),
     ],

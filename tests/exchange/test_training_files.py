@@ -2,15 +2,21 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from commands import result_of
+from dialometer.design.load import load_study
+from dialometer.design.templates import template_folder
 from dialometer.errors import DialometerError
 from dialometer.exchange.formats import ImportOptions
 from dialometer.exchange.importing import import_files
+from dialometer.exchange.training_files import message_lines
 from dialometer.model.dialogue import Dialogue, Media, ToolCall, Turn
+from dialometer.model.study import Study
 from dialometer.readers import read_dialogues
 from dialometer.readers.chat_writing import as_messages_of, write_lines
 
@@ -129,6 +135,26 @@ def test_what_cannot_be_written_says_why(study):
         export(folder, "--training", "preferences")
     with pytest.raises(DialometerError, match="no criterion 'fun'"):
         export(folder, "--training", "preferences", "--criterion", "fun", "--force")
+
+
+def test_a_candidate_is_one_conversation_whoever_retrieved_it():
+    template = load_study(template_folder("avatar"))
+    several = next(item for item in template.rated_items if len(item.ranks) > 1)
+    nobody = replace(several, id="nobody", ranks={})
+    study = Study(spec=template.spec, items=(several, nobody), texts=template.texts)
+    row = {"criterion": study.spec.criteria[0].name, "system": "", "scale": "likert", "answer": "4", "order": ""}
+    table = pl.DataFrame([{**row, "item": item.id, "value": 4.0} for item in (several, nobody)])
+    made = message_lines(study, table)
+    assert [(line["id"], line["ranks"]) for line in made.lines] == [(several.id, several.ranks), ("nobody", {})]
+    assert not made.left_out
+
+
+def test_items_that_check_raters_are_not_learned_from():
+    study = load_study(template_folder("rubric"))
+    gold = next(item for item in study.items if item.metadata.get("gold"))
+    row = {"criterion": "quality", "scale": "checklist", "answer": "{}", "order": "", "value": 50.0}
+    table = pl.DataFrame([{**row, "item": gold.id, "system": system} for system in gold.systems])
+    assert message_lines(study, table).lines == []
 
 
 def test_a_chat_with_tools_and_images_comes_back_the_same(tmp_path):

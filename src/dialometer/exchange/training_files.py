@@ -22,6 +22,7 @@ from dialometer.model.dialogue import Turn
 from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.study import Study
 from dialometer.model.values import BOTH_BAD, TIE
+from dialometer.quality.gold import gold_items
 from dialometer.readers.chat_writing import Message, as_messages_of
 from dialometer.registry import did_you_mean
 from dialometer.scales import SCALES
@@ -60,7 +61,7 @@ def criterion_of(study: Study, name: str) -> str:
 def judgments_by_item(study: Study, table: pl.DataFrame, criterion: str) -> dict[str, ItemJudgments]:
     """Votes and ratings on one criterion, by item; ``table`` holds the judgments that count."""
     judged: dict[str, ItemJudgments] = defaultdict(ItemJudgments)
-    wanted = {item.id: item.systems for item in study.rated_items}
+    wanted = {item.id: _systems(item) for item in _used_items(study)}
     rows = table.filter((pl.col("criterion") == criterion) & pl.col("item").is_in(list(wanted)))
     for item, system, scale, value, answer, order in rows.select(
         "item", "system", "scale", "value", "answer", "order"
@@ -70,8 +71,19 @@ def judgments_by_item(study: Study, table: pl.DataFrame, criterion: str) -> dict
         if form is not None:
             _add_votes(judged[item].votes, form, json.loads(answer), shown)
         elif value is not None:
-            judged[item].ratings[system or wanted[item][0]].append(value)
+            judged[item].ratings[(system or wanted[item][0]) if wanted[item] else ""].append(value)
     return {item: judged[item] for item in wanted if item in judged}
+
+
+def _used_items(study: Study) -> list[Item]:
+    """The items that are about systems: neither practice nor checks of raters."""
+    gold = gold_items(study)
+    return [item for item in study.rated_items if item.id not in gold]
+
+
+def _systems(item: Item) -> tuple[str, ...]:
+    """The systems of an item's conversations; a candidate is one conversation, whoever retrieved it."""
+    return () if isinstance(item, CandidateItem) else item.systems
 
 
 def _add_votes(votes: dict[tuple[str, str], Counter[str]], form: str, answer: Any, shown: tuple[str, ...]) -> None:
@@ -197,8 +209,8 @@ def message_lines(study: Study, table: pl.DataFrame) -> TrainingLines:
     made = TrainingLines()
     criteria = [criterion.name for criterion in study.spec.criteria]
     by_criterion = {name: judgments_by_item(study, table, name) for name in criteria}
-    for item in study.rated_items:
-        for system in item.systems or ("",):
+    for item in _used_items(study):
+        for system in _systems(item) or ("",):
             messages = as_messages_of(*_said(item, system))
             about = {
                 name: found
@@ -206,8 +218,9 @@ def message_lines(study: Study, table: pl.DataFrame) -> TrainingLines:
                 if (found := _judged(by_criterion[name].get(item.id, ItemJudgments()), system))
             }
             if messages and about:
-                name = f"{item.id}.{system}" if len(item.systems) > 1 else item.id
-                known = {"item": item.id, "system": system, "judgments": about}
+                name = f"{item.id}.{system}" if len(_systems(item)) > 1 else item.id
+                by = {"ranks": dict(item.ranks)} if isinstance(item, CandidateItem) else {"system": system}
+                known = {"item": item.id, **by, "judgments": about}
                 made.lines.append({"id": name, "messages": messages, **known})
             else:
                 made.left_out["conversations without judgments" if messages else "live dialogues"] += 1

@@ -68,6 +68,15 @@ def is_gold(item: Item) -> bool:
     return bool(item.metadata.get("gold")) or (isinstance(item, CandidateItem) and item.is_gold)
 
 
+def gold_items(study: Study) -> set[str]:
+    """Items that only check raters and say nothing about systems; gold candidates are answers like others."""
+    return {
+        item.id
+        for item in study.items
+        if not isinstance(item, CandidateItem) and (is_gold(item) or item.id in study.gold_ids)
+    }
+
+
 @RULES.register("gold")
 class Gold(QualityRule):
     """Raters must answer gold items acceptably. Without ``items``, all items that their file marks as gold are used."""

@@ -13,7 +13,6 @@ import polars as pl
 from dialometer._version import __version__
 from dialometer.analysis.base.data import APART, OTHER_SOURCE, PRACTICE, UNREAD, StudyData, load_data
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.opening import answer, certainty, headlines, next_steps, verdict_table
 from dialometer.analysis.base.wording import cell_names, listed, n_of
 from dialometer.design.load import load_study
@@ -24,6 +23,7 @@ from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.report import Column, Figure, Method, Report, Section, Summary, Table
 from dialometer.model.session import ADJUDICATORS
 from dialometer.model.study import Study
+from dialometer.quality.gold import gold_items
 from dialometer.registry import did_you_mean
 from dialometer.storage.counting.counts import OUTSIDE_STATES
 from dialometer.storage.store import Store

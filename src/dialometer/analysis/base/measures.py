@@ -20,10 +20,9 @@ from dialometer.analysis.base.scale_units import AskedCriterion, Unit, asked_cri
 from dialometer.analysis.base.wording import criterion_label, listed, n_of
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
-from dialometer.model.item import CandidateItem
 from dialometer.model.scale import Scale
 from dialometer.model.study import Factor, Study
-from dialometer.quality.gold import is_gold
+from dialometer.quality.gold import gold_items
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.effects.normalise import normalise
 from dialometer.stats.observations import Floats, Ints, codes, n_distinct
@@ -227,13 +226,6 @@ class Measures:
     def main(self) -> Measure:
         """What speaks for the study as a whole."""
         return self.overall or self.criteria[0]
-
-
-def gold_items(study: Study) -> set[str]:
-    """Items whose answer is known: they check raters and say nothing about systems."""
-    marked = {item.id for item in study.items if is_gold(item) and not isinstance(item, CandidateItem)}
-    candidates = {item.id for item in study.items if isinstance(item, CandidateItem)}
-    return (marked | study.gold_ids) - candidates
 
 
 def numeric_measures(data: StudyData) -> Measures:

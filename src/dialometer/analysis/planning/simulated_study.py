@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import EXCLUDED, FINDING_COLUMNS, StudyData, data_from_arrays
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.wording import baseline
 from dialometer.analysis.shared.comparisons import compared_systems, declared_factor, primary_comparison
 from dialometer.errors import DialometerError
@@ -24,6 +23,7 @@ from dialometer.model.quality import Finding, QualityRule
 from dialometer.model.session import Answer, Draw, Judgment, Session, SessionRecord
 from dialometer.model.study import Study
 from dialometer.quality.checks import Comprehension
+from dialometer.quality.gold import gold_items
 from dialometer.simulate.judgment_arrays import Columns, simulate_judgments
 from dialometer.simulate.rater import Habits, SimulatedRater, draw_rater
 from dialometer.simulate.truth import Truth, gold_overrides

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from dialometer.analysis.base.choose import families
 from dialometer.analysis.base.family import Family, Options
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.wording import factor_named, listed, p_words, sentence
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column
 from dialometer.model.scale import ChoiceForm
 from dialometer.model.study import Comparison, Criterion, Factor, Study
+from dialometer.quality.gold import gold_items
 from dialometer.stats.effects.multiplicity import adjust_estimates
 
 CORRECTIONS = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg", "bonferroni": "Bonferroni"}

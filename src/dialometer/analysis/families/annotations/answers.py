@@ -12,12 +12,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.wording import criterion_label, n_of, system_label
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.report import Section
 from dialometer.model.scale import Scale
 from dialometer.model.study import Criterion, Study
+from dialometer.quality.gold import gold_items
 from dialometer.stats.observations import Ints, codes
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.shared.next_steps import FOR_REAL_DATA, NEW_STUDY, next_steps
 from dialometer.analysis.shared.verdicts import tested_hypotheses
 from dialometer.model.study import Study
+from dialometer.quality.gold import gold_items
 
 
 class Hypotheses(Family):

@@ -13,13 +13,13 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.scale_units import asked_criteria
 from dialometer.analysis.base.wording import criterion_label, n_of, with_interval
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Headline, Method, Section, Table
 from dialometer.model.study import Study
+from dialometer.quality.gold import gold_items
 from dialometer.report.charts import HeatCell, heatmap
 from dialometer.stats.clustered.two_way import two_way_share
 

@@ -9,13 +9,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
 from dialometer.errors import NotEnoughData
 from dialometer.model.item import PairItem
 from dialometer.model.study import Study
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
+from dialometer.quality.gold import gold_items
 from dialometer.stats.observations import Floats, Ints
 
 Flags = NDArray[np.bool_]

@@ -7,7 +7,6 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, with_interval
 from dialometer.analysis.families.votes.system_votes import read_choices
@@ -15,6 +14,7 @@ from dialometer.analysis.shared.comparisons import compared_criteria, compared_s
 from dialometer.errors import NotEnoughData
 from dialometer.model.report import Cell, Column, Section, Table
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
+from dialometer.quality.gold import gold_items
 from dialometer.stats.agreement.fleiss import share_of_agreeing_pairs
 from dialometer.stats.agreement.side_agreement import side_alpha
 from dialometer.stats.observations import Floats

@@ -5,12 +5,12 @@ from __future__ import annotations
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import n_of, system_label
 from dialometer.analysis.families.votes.system_votes import read_choices
 from dialometer.model.report import Cell, Column, Method, Section, Table
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
+from dialometer.quality.gold import gold_items
 
 WEIGHTS = Method(
     "weights of votes",

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, n_of, system_label
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems, is_significant
@@ -22,6 +21,7 @@ from dialometer.analysis.shared.ranking import Lead, adjusted_pairs, difference,
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.study import Comparison, Study
+from dialometer.quality.gold import gold_items
 from dialometer.stats.observations import Ints
 from dialometer.stats.ranking.best_worst import BestWorstChoices, BestWorstScores
 from dialometer.stats.ranking.maxdiff import Maxdiff, maxdiff

@@ -12,13 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, percent, system_label
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
 from dialometer.errors import NotEnoughData
 from dialometer.model.study import Comparison, Study
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
+from dialometer.quality.gold import gold_items
 from dialometer.stats.ranking.votes import FIRST, SECOND, RepeatedVote, Votes, repeated_votes
 from dialometer.stats.ranking.votes import TIE as TIED
 
