@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label
 from dialometer.model.scale import Scale
+from dialometer.quality.gold import gold_items
 from dialometer.stats.observations import Floats
 
 MOST_LABELS = 25

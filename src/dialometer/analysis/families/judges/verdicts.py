@@ -16,7 +16,6 @@ from scipy import stats
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.base.wording import (
     criterion_label,
     factor_label,
@@ -31,6 +30,7 @@ from dialometer.analysis.families.judges.position import PositionBias, position_
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, ColumnKind, Figure, Method, Section, Table
 from dialometer.model.study import Study
+from dialometer.quality.gold import gold_items
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.effects.multiplicity import adjust
 from dialometer.stats.observations import Floats
