@@ -6,6 +6,7 @@ import pytest
 
 from dialometer.design.load import check_study
 from dialometer.errors import DialometerError, ImportFileError
+from dialometer.exchange.importing import import_files
 from dialometer.storage.store import Store
 
 LONG = """worker,mr_id,model,dimension,score,when
@@ -251,3 +252,12 @@ def test_a_drafted_study_says_how_many_items_and_systems_each_rater_judged(bring
     ]
     design = bring_in("\n".join(everything), criteria=["fluency"], folder="all", name="all.csv").study.spec.design
     assert (design.items_per_rater, design.systems_per_item) == ("all", None)
+
+
+def test_progress_says_what_is_done(tmp_path, monkeypatch):
+    monkeypatch.setattr("dialometer.exchange.import_format.N_PER_REPORT", 1)
+    (tmp_path / "r.csv").write_text("rater,item,system,criterion,value\nr1,i1,s1,q,3\nr2,i1,s1,q,4\n")
+    seen = []
+    report = lambda _file, doing, _line: seen.append(doing)  # noqa: E731
+    import_files(tmp_path / "s", [tmp_path / "r.csv"], tmp_path / "s.db", at_ms=1, format="long", report=report)
+    assert list(dict.fromkeys(seen)) == ["Looking at", "Reading"]

@@ -190,7 +190,7 @@ class ImportReader:
     def match(self, file: ImportFile, study: Study, *, is_new: bool) -> MatchedFile:
         """The records of a file as sessions of the study; a new one has no checks to hold the answers to."""
         matched: MatchedFile | None = None
-        for record, intake in self._records(file, "ImportReader", needs_texts=is_new):
+        for record, intake in self._records(file, "Reading", needs_texts=is_new):
             matched = matched or MatchedFile(study, intake)
             if is_new and isinstance(record, AnswerRecord) and (record.part or "post") not in PARTS:
                 intake.left_out[CHECKS] += 1

@@ -118,7 +118,7 @@ class _AcuteTable:
         order = [system for system in said if system in (winner, loser)] or sorted((winner, loser))
         for system in order:
             yield TextRecord(line=line, item=name, system=system, turns=said.get(system, ()))
-        shown_at_ms, _ = self.cell.times(cells, line)
+        shown_at_ms, answered_at_ms = self.cell.times(cells, line)
         yield JudgmentRecord(
             line=line,
             rater=rater,
@@ -126,7 +126,7 @@ class _AcuteTable:
             criterion=criterion,
             raw=winner,
             shown=tuple(order),
-            answered_at_ms=self.cell.times(cells, line)[1] or shown_at_ms,
+            answered_at_ms=answered_at_ms or shown_at_ms,
             hint="pairwise",
             column=self.cell.column("winner"),
         )
