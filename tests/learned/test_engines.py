@@ -121,3 +121,18 @@ def test_power_on_ray_is_that_of_one_process(two_workers):
         PowerAnalysis(study, 1.0, n_simulations=20, seed=3, engine=engine).run([12]) for engine in (LOCAL, two_workers)
     )
     assert there == here
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_report_on_ray_is_that_of_one_process(two_workers):
+    from dialometer.analysis.base.choose import analyse
+    from dialometer.analysis.planning.simulated_study import planted, simulated_data
+    from dialometer.design.load import load_study
+    from dialometer.design.templates import template_folder
+
+    study = load_study(template_folder("best-worst"))
+    truth, habits, _ = planted(study, 0.8, 3)
+    data = simulated_data(study, truth, habits, n_raters=12, seed=3)
+    here, there = (analyse(study, data, n_resamples=200, engine=engine) for engine in (LOCAL, two_workers))
+    assert repr(there) == repr(here)  # as written: a number that is missing equals no other

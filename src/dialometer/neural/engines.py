@@ -34,6 +34,9 @@ class Engine(Protocol):
 class Local:
     """One part after the other in this process."""
 
+    def __repr__(self) -> str:
+        return "LOCAL"
+
     def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
         return (work(shared, part) for part in parts)
 

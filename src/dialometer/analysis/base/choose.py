@@ -23,6 +23,7 @@ from dialometer.model.file_names import DATABASE_FILE
 from dialometer.model.report import Column, Figure, Method, Report, Section, Summary, Table
 from dialometer.model.session import ADJUDICATORS
 from dialometer.model.study import Study
+from dialometer.neural.engines import LOCAL, Engine
 from dialometer.quality.gold import gold_items
 from dialometer.registry import did_you_mean
 from dialometer.storage.counting.counts import OUTSIDE_STATES
@@ -228,14 +229,18 @@ def analyse(
     n_resamples: int | None = None,
     sources: tuple[str, ...] = (),
     by: Sequence[str] = (),
+    engine: Engine = LOCAL,
 ) -> Report:
     """The report that the study's design asks for. Unfinished and even empty studies get one, which says so.
 
     Without ``sources`` it is about people, or about simulated raters or models where there are no people. ``by`` names
-    questions by whose answers raters are grouped, beside the subgroups that the study declares.
+    questions by whose answers raters are grouped, beside the subgroups that the study declares. The families work where
+    ``engine`` says, with the same numbers everywhere.
     """
     data = (
-        judgments if isinstance(judgments, StudyData) else load_data(study, judgments, sources=sources, without=UNREAD)
+        judgments
+        if isinstance(judgments, StudyData)
+        else load_data(study, judgments, sources=sources, without=_unread(study))
     )
     as_declared = data
     if by:
@@ -249,7 +254,11 @@ def analyse(
     fitting = families(study, "judges" if data.is_about_judges else "raters")
     for family in fitting:
         data, options = family.at_look(data, options)
-    findings = [_run(family, data, options) for family in fitting] if len(data.judgments) else [nothing_left(data)]
+    findings = (
+        list(engine.run(_findings, (data, options), range(len(fitting))))
+        if len(data.judgments)
+        else [nothing_left(data)]
+    )
     first = findings[0] if findings else Findings("There is no analysis for this design yet.", "")
     verdicts = tuple(verdict for part in findings for verdict in part.verdicts)
     summary = Summary(
@@ -292,6 +301,20 @@ def _without(shown: Figure | None, section: Section) -> Section:
         if not (isinstance(part, Figure) and (part.title, part.alt) == (shown.title, shown.alt))
     )
     return replace(section, parts=parts)
+
+
+def _unread(study: Study) -> tuple[str, ...]:
+    """Columns that no analysis of the study reads. Declared statistics and families of other packages may read any."""
+    fitting = [*families(study), *families(study, "judges")]
+    further = ANALYSES.get("further_statistics")
+    is_known = all(family is not further and type(family).__module__.startswith("dialometer.") for family in fitting)
+    return UNREAD if is_known else ()
+
+
+def _findings(shared: tuple[StudyData, Options], number: int) -> Findings:
+    """What one of the study's families finds; a part of the work that can be done anywhere."""
+    data, options = shared
+    return _run(families(data.study, "judges" if data.is_about_judges else "raters")[number], data, options)
 
 
 def _run(family: Family, data: StudyData, options: Options) -> Findings:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli.options import AsJson, Database, open_store, open_study
+from dialometer.cli.options import Address, AsJson, Database, EngineName, open_store, open_study
 
 if TYPE_CHECKING:
     from dialometer.model.report import Report
+    from dialometer.neural.engines import Engine
 
 
 OUT_FOLDER = "report"
@@ -72,6 +73,8 @@ def add_to(app: typer.Typer) -> None:
             ),
         ] = None,
         database: Database = "",
+        engine: EngineName = "local",
+        address: Address = "",
         as_json: AsJson = False,
     ) -> None:
         """Analyse what a study has collected and write the report. The study's design decides which statistics are used.
@@ -84,6 +87,7 @@ def add_to(app: typer.Typer) -> None:
             os.environ.setdefault(library, "1")
         from dialometer.analysis.base.choose import analyse
         from dialometer.exchange.archive import is_archive
+        from dialometer.neural.engines import engine_of
         from dialometer.report import FORMATS, render
 
         sources = checked_sources(source or [])
@@ -92,9 +96,9 @@ def add_to(app: typer.Typer) -> None:
             FORMATS.get(name)
         if is_archive(folder):
             target = out or folder.resolve().with_name(f"{folder.stem}-report")
-            with show_steps() as step:
+            with show_steps() as step, engine_of(engine, address) as opened:
                 made, files, compared = _archived_report(
-                    folder, target, formats, seed, resamples, sources, questions, step
+                    folder, target, formats, seed, resamples, sources, questions, step, opened
                 )
             print_result(made, target, files, as_json=as_json, compared=compared)
             return
@@ -102,8 +106,10 @@ def add_to(app: typer.Typer) -> None:
         target = out or folder / OUT_FOLDER
         with show_steps() as step:
             step("Analysing")
-            with open_store(folder, database, create=False) as store:
-                made = analyse(study, store, seed=seed, n_resamples=resamples, sources=sources, by=questions)
+            with open_store(folder, database, create=False) as store, engine_of(engine, address) as opened:
+                made = analyse(
+                    study, store, seed=seed, n_resamples=resamples, sources=sources, by=questions, engine=opened
+                )
             if database:
                 made = _with_command(made, f"{made.provenance['command']} --database DATABASE_URL")
             step("Writing")
@@ -220,6 +226,7 @@ def _archived_report(
     sources: tuple[str, ...],
     by: list[str],
     step: Callable[[str], None],
+    engine: Engine,
 ) -> tuple[Report, list[Path], dict[str, Any]]:
     """The report, its files, and what came of the comparison. Settings are the archive's own unless others are given."""
     from dialometer.analysis.base.choose import analyse
@@ -242,6 +249,7 @@ def _archived_report(
             seed=settings["seed"] if seed is None else seed,
             n_resamples=resamples or settings["n_resamples"],
             by=by,
+            engine=engine,
         )
         command = str(made.provenance["command"]).split(" --", 1)[1]
         made = _with_command(made, f"dialometer report {shlex.quote(archive.name)} --{command}")
