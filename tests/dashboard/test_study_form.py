@@ -149,3 +149,17 @@ def test_a_draft_is_made_by_its_form(site, studies_folder):
     assert re.search(r'name="seed" value="x"', ada.page), "what was typed stays"
     assert path.read_text() == before
     assert ada.get("/studies/films/form/nothing").status == 404
+
+
+def test_large_steps_are_sent_whole(site, studies_folder):
+    ada = site.owner()
+    ada.post("/new", {"name": "talks", "from": "template:wizard"})
+    path = studies_folder / "talks" / "study.yaml"
+    before = path.read_text()
+    sent = typed_as_shown(StudyForm(SCHEMA, parse_yaml(before, "").data))
+    assert max(sum(name.partition(".")[0] in keys_of(step) for name in sent) for step in STEPS) > 100
+    for step in STEPS:
+        ada.post(f"/studies/talks/form/{step}", sent)
+        assert ada.status == 200
+        assert "Saved." in ada.text
+    assert path.read_text() == before

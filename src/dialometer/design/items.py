@@ -64,6 +64,8 @@ class ItemReader:
         self.systems = systems
         self.file = file
         self.problems: list[Problem] = []
+        self.names_files = False
+        """Whether items name recordings, images or the like, which were looked at."""
         self._assumed: set[str] = set()
         self._line = 0
 
@@ -271,6 +273,7 @@ class ItemReader:
     def _recording(self, shown: dict[str, Any]) -> Recording | None:
         """The video or audio file of a candidate, inside the study's folder."""
         media, captions = (self._text(shown, key, "", where="candidate.") for key in _RECORDING_KEYS)
+        self.names_files = self.names_files or bool(media or captions)
         recording = recording_of(media, captions, self.folder)
         if isinstance(recording, tuple):
             message, remedy, field = recording
@@ -334,6 +337,7 @@ class ItemReader:
         """The text of a turn or response, with the calls of tools and the media; with either, the text may be empty."""
         try:
             calls = tool_calls_of(given.get("tool_calls"), f"{where}.tool_calls", self._assume_part)
+            self.names_files = self.names_files or bool(given.get("media"))
             media = media_of(given.get("media"), f"{where}.media", self.folder, self._assume_part)
         except PartFault as fault:
             raise _Wrong(fault.message, fault.remedy, fault.field) from fault

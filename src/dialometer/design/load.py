@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -165,12 +166,27 @@ def _read_items(folder: Path, source: Positioned) -> tuple[list[Item], list[Prob
         return [], []
     speakers = source.data.get("speakers", StudySpec.model_fields["speakers"].default)
     systems = [str(system.get("name")) for system in _list(source.data.get("systems")) if isinstance(system, dict)]
-    reader = ItemReader(declared.kind, _mapping(speakers), systems, declared.file, folder)
     try:
         content = read_inside(folder, declared.file, MAX_ITEMS_BYTES)
     except FileRefused as error:
         return [], [_refused("items file", declared.file, error, ("items", "file"), source)]
-    return reader.read(content), reader.problems
+    key = (hashlib.sha256(content).digest(), declared, tuple(_mapping(speakers).items()), tuple(systems), folder)
+    if key not in _items_read:
+        reader = ItemReader(declared.kind, _mapping(speakers), systems, declared.file, folder)
+        items = reader.read(content)
+        if reader.names_files:
+            return items, reader.problems
+        _items_read[key] = (items, reader.problems)
+        for old in list(_items_read)[:-N_KEPT]:
+            _items_read.pop(old, None)
+    items, problems = _items_read[key]
+    return list(items), list(problems)
+
+
+N_KEPT = 2
+_items_read: dict[tuple[Any, ...], tuple[list[Item], list[Problem]]] = {}
+"""The items read last, by their content: somebody who edits a study changes everything else far more often. Items that name
+other files are read again each time, since those may have changed."""
 
 
 def _refused(kind: str, name: str, error: DialometerError, path: tuple[str | int, ...], source: Positioned) -> Problem:

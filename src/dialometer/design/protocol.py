@@ -40,6 +40,13 @@ class Protocol:
 
 def protocol(study: Study) -> Protocol:
     """The numbers of a study. Times are estimates from reading speed and answers unless the study states its minutes."""
+    if ("protocol",) not in study.remembered:
+        study.remembered["protocol",] = _protocol(study)
+    result: Protocol = study.remembered["protocol",]
+    return result
+
+
+def _protocol(study: Study) -> Protocol:
     spec = study.spec
     n_items = _n_items_per_rater(study)
     n_raters = _n_raters(study, n_items)
@@ -169,14 +176,22 @@ def n_shown(study: Study, item: Item) -> int:
 
 def judgments_on(study: Study, item: Item, block: Block, condition: Condition) -> int:
     """How many judgments one rater gives on one item."""
-    presentation = study.presentation(condition, block)
     n_targets = n_shown(study, item)
     if isinstance(item, DialogueItem) and study.spec.items.rate == "turns":
         n_targets = sum(turn.role == "agent" for turn in item.turns)
-    return sum(
-        1 if study.scale_for(criterion, presentation).compares else n_targets
-        for criterion in study.block_criteria(block)
-    )
+    n_compared, n_each = _asked_once(study, block, condition)
+    return n_compared + n_each * n_targets
+
+
+def _asked_once(study: Study, block: Block, condition: Condition) -> tuple[int, int]:
+    """How many criteria of a block compare what is shown, and how many are asked of each thing; the same for all its items."""
+    key = ("asked once", block.name, *sorted(condition.items()))
+    if key not in study.remembered:
+        presentation = study.presentation(condition, block)
+        compares = [study.scale_for(criterion, presentation).compares for criterion in study.block_criteria(block)]
+        study.remembered[key] = (sum(map(bool, compares)), sum(not one for one in compares))
+    counts: tuple[int, int] = study.remembered[key]
+    return counts
 
 
 def _n_judgments_per_rater(study: Study) -> int | None:

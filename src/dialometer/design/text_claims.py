@@ -30,18 +30,22 @@ def text_warnings(study: Study) -> list[Problem]:
     """One warning for each name or number, where it is first found."""
     warnings: dict[str, Problem] = {}
     before = {study.spec.texts.consent, study.spec.texts.instructions}
+    shown = {len(item.systems) for item in study.rated_items if item.kind == "responses"}
+    counts = (min(shown) if len(shown) == 1 else 0, _items_per_rater(study))
     for file, text in study.texts.items():
         for number, line in enumerate(text.splitlines(), start=1):
-            for column, message, remedy in _faults(study, line, may_name_systems=file not in before):
+            for column, message, remedy in _faults(study, line, counts, may_name_systems=file not in before):
                 warnings.setdefault(message, Problem(message, remedy, file, number, column, severity="warning"))
     return list(warnings.values())
 
 
-def _faults(study: Study, line: str, *, may_name_systems: bool) -> Iterator[tuple[int, str, str]]:
+def _faults(
+    study: Study, line: str, counts: tuple[int, int], *, may_name_systems: bool
+) -> Iterator[tuple[int, str, str]]:
     yield from _speakers(study, line)
     if not may_name_systems:
         yield from _systems(study, line)
-    yield from _numbers(study, line)
+    yield from _numbers(line, *counts)
 
 
 def _speakers(study: Study, line: str) -> Iterator[tuple[int, str, str]]:
@@ -67,17 +71,16 @@ def _systems(study: Study, line: str) -> Iterator[tuple[int, str, str]]:
                 break
 
 
-def _numbers(study: Study, line: str) -> Iterator[tuple[int, str, str]]:
-    n_shown = {len(item.systems) for item in study.rated_items if item.kind == "responses"}
-    for match in _RESPONSES.finditer(line) if len(n_shown) == 1 else ():
-        said, shown = _number(match["n"]), min(n_shown)
+def _numbers(line: str, shown: int, n_items: int) -> Iterator[tuple[int, str, str]]:
+    """Numbers beside those of the study: how many responses an item shows, how many items a rater gets; 0 where it varies."""
+    for match in _RESPONSES.finditer(line) if shown else ():
+        said = _number(match["n"])
         if said > shown or (said != shown and said > 2):  # "if two responses seem equal" fits any number
             yield (
                 match.start() + 1,
                 f"the text says {match['n']} responses, but items show {shown}",
                 "correct one of them",
             )
-    n_items = _items_per_rater(study)
     for match in _ITEMS.finditer(line) if n_items else ():
         said = _number(match["n"])
         if said >= LEAST_ITEMS and not n_items / MOST_OFF <= said <= n_items * MOST_OFF:

@@ -109,14 +109,19 @@ class Arrival:
 class Flow:
     """One study on one store. Holds no state of its own that another process would need."""
 
-    def __init__(self, study: Study, store: Store, *, clock: Callable[[], int] = now_ms) -> None:
+    def __init__(
+        self, study: Study, store: Store, *, clock: Callable[[], int] = now_ms, version: int | None = None
+    ) -> None:
+        """``version``: the number under which the store knows the study, where that is settled already."""
         self.study = study
         self.store = store
         self.clock = clock
         self.paths = Paths(study)
         self._seconds: dict[int, tuple[Path, list[float]]] = {}
-        spec_json = study.spec.model_dump_json()
-        self.version = store.studies.register(study.spec.name, fingerprint(study), spec_json, clock())
+        if version is None:
+            spec_json = study.spec.model_dump_json()
+            version = store.studies.register(study.spec.name, fingerprint(study), spec_json, clock())
+        self.version = version
         consent = study.texts[study.spec.texts.consent]
         self.consent_version = hashlib.sha256(consent.encode()).hexdigest()[:12]
 

@@ -33,7 +33,8 @@ from dialometer.web.server.static_files import STATIC, Assets
 
 MAX_UPLOAD_BYTES = 32 * 1024 * 1024
 """For the files of a study; other requests are as small as those of raters."""
-MAX_FIELDS = 200
+MAX_FIELDS = 5000
+"""The form of a study has hundreds; only those who are signed in can send any."""
 GROUP_COOKIE = "dialometer_source"
 """Holds which raters a browser looks at, for one study: people, simulated raters or models."""
 LIVE = "x-live"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,19 @@ STEPS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
 every key that no other one has."""
 
 
+@cache
+def _schema() -> Mapping[str, Any]:
+    """The schema takes long to put together and never changes while a server runs."""
+    return study_schema()
+
+
 def keys_of(step: str) -> list[str]:
     """The keys of the study file that a step shows."""
     own = STEPS[step][2]
     if own:
         return list(own)
     others = {key for _, _, keys, _ in STEPS.values() for key in keys}
-    return [key for key in study_schema()["properties"] if key not in others and key not in ("dialometer", "name")]
+    return [key for key in _schema()["properties"] if key not in others and key not in ("dialometer", "name")]
 
 
 @page("/studies/{study}/form", role="editor")
@@ -149,7 +156,7 @@ def _form(text: str) -> StudyForm:
     data = parse_yaml(text, STUDY_FILE).data
     if not isinstance(data, dict):
         raise DialometerError("study.yaml cannot be read", remedy="correct it under Files first")
-    return StudyForm(study_schema(), data, _known(data))
+    return StudyForm(_schema(), data, _known(data))
 
 
 def _known(data: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -235,7 +242,8 @@ def _by_field(fields: list[Field], problems: Mapping[str, Problem]) -> dict[str,
 def first_screen(study: Study, kind: str) -> int:
     """The first screen of a kind, in the first condition; the first of all where there is none."""
     try:
-        steps = Preview(study, 0).flow.path(Preview(study, 0).session).steps
+        shown = Preview(study, 0)
+        steps = shown.flow.path(shown.session).steps
     except DialometerError:
         return 0
     return next((number for number, step in enumerate(steps) if step.kind == kind or (kind == "item" and step.task)), 0)

@@ -23,13 +23,6 @@ from dialometer.web.server.media import study_media
 from dialometer.web.server.static_files import STATIC
 
 
-class _NoStudies:
-    """A study that is only looked at has no number."""
-
-    def register(self, *_: object) -> int:
-        return 0
-
-
 class _NoRecords:
     """Nobody has taken any time yet."""
 
@@ -40,7 +33,6 @@ class _NoRecords:
 class NoStore:
     """Takes the place of a store and stores nothing."""
 
-    studies = _NoStudies()
     records = _NoRecords()
 
     def __getattr__(self, name: str) -> object:
@@ -53,7 +45,7 @@ class Preview:
     def __init__(self, study: Study, cell: int) -> None:
         self.study = study
         self.cell = cell
-        self.flow = Flow(study, cast(Store, NoStore()))
+        self.flow = Flow(study, cast(Store, NoStore()), version=0)
         others = frozenset(range(len(study.cells))) - {cell}
         try:
             draw = draw_session(study, Snapshot(ordinal=1, closed_cells=others))
