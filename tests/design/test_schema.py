@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from dialometer.design.positions import _Loader, _parsed, _QuickLoader, parse_yaml
+from dialometer.design.positions import StudyLoader, _parsed, _QuickLoader, parse_yaml
 from dialometer.design.schema import study_schema
 from dialometer.design.templates import template_folder, template_names
 
@@ -60,13 +60,13 @@ def test_the_kept_schema_is_current():
     "", "- yes\n- 2026-01-01\n- 0o7\n- .5\n- 1e3\n",
 ])  # fmt: skip
 def test_libyaml_reads_the_same_at_the_same_places(text):
-    quick, usual = (_parsed(text, "study.yaml", kind) for kind in (_QuickLoader, _Loader))
+    quick, usual = (_parsed(text, "study.yaml", kind) for kind in (_QuickLoader, StudyLoader))
     assert quick == usual
 
 
 @pytest.mark.parametrize("text", ["a: [1", "a: b: c", "\tx: 1", "x: \x07", "a: {b}}", "&a *a", "- " * 5000, "[" * 5000])
 def test_what_is_not_yaml_is_said_in_the_same_words_with_and_without_libyaml(text, monkeypatch):
     told = parse_yaml(text, "study.yaml")
-    monkeypatch.setattr("dialometer.design.positions._QuickLoader", _Loader)
+    monkeypatch.setattr("dialometer.design.positions._QuickLoader", StudyLoader)
     assert told == parse_yaml(text, "study.yaml")
     assert told.problems
