@@ -14,7 +14,7 @@ from dialometer.scales.choice import Choice
 
 TEMPLATES = (
     *("strategies", "acute", "best-worst", "anchoring", "likert", "chat", "avatar"),
-    *("compare", "wizard", "arena", "pairs", "rubric"),
+    *("compare", "wizard", "arena", "pairs", "rubric", "mqm"),
 )
 IMPORTED = ("ratings-crossed", "ratings-nested")
 """Ratings as they are imported: raters judge one system per item, which all systems share or which shows only that one."""
@@ -23,10 +23,10 @@ NOMINAL = "nominal"
 ACTS = ["Question", "Advice", "Sympathy", "Small talk"]
 DESIGNS = (*TEMPLATES, *IMPORTED, NOMINAL)
 FEW = {"strategies": 20, "acute": 8, "best-worst": 8, "anchoring": 16, "likert": 10, "chat": 16, "avatar": 8}
-FEW |= {"compare": 10, "wizard": 16, "arena": 20, "pairs": 8, "rubric": 9}
+FEW |= {"compare": 10, "wizard": 16, "arena": 20, "pairs": 8, "rubric": 9, "mqm": 6}
 FEW[NOMINAL] = FEW["best-worst"]
 MANY = {"strategies": 60, "acute": 15, "best-worst": 24, "anchoring": 40, "likert": 30, "chat": 60, "avatar": 20}
-MANY |= {"compare": 30, "wizard": 30, "arena": 60, "pairs": 24, "rubric": 27}
+MANY |= {"compare": 30, "wizard": 30, "arena": 60, "pairs": 24, "rubric": 27, "mqm": 20}
 MANY[NOMINAL] = MANY["best-worst"]
 EFFECT = {
     "acute": 1.5,
@@ -41,6 +41,7 @@ EFFECT = {
     "arena": 0.8,
     "pairs": 0.8,
     "rubric": 0.5,
+    "mqm": 0.8,
     NOMINAL: 0.8,
 }
 """Planted in cells with an effect: sizes at which a test neither always nor never finds it."""
@@ -61,6 +62,7 @@ SECONDS = {
     "arena": 0.3,
     "pairs": 0.4,
     "rubric": 0.15,
+    "mqm": 0.4,
     "ratings-crossed": 0.15,
     "ratings-nested": 0.15,
     NOMINAL: 0.15,
