@@ -140,3 +140,18 @@ def test_fixed_items_and_clusters_change_the_interval():
     values, item, rater = rows(table)
     clustered = over_raters_and_items(plain, values, item, rater, clusters=item // 3)
     assert clustered.low != wide.low
+
+
+def test_p_and_interval_are_one_test():
+    """p is .05 where the end of the 95% interval is 0, whichever side it is on."""
+    rng = np.random.default_rng(5)
+    n_significant = 0
+    for trial in range(60):
+        matrix = rng.uniform(0, 1.5) * rng.normal(size=(40, 1)) + rng.normal(size=(40, 8))
+        if trial % 4 == 0:
+            matrix -= 0.95 * matrix.mean(axis=1, keepdims=True)  # raters who contradict each other
+        item, rater = (index.ravel() for index in np.indices(matrix.shape))
+        result = over_raters_and_items(icc(matrix, "ICC(2,1)"), matrix.ravel(), item, rater)
+        assert (result.p_value < 0.05) == (not result.low <= 0 <= result.high)
+        n_significant += result.p_value < 0.05
+    assert 10 < n_significant < 50

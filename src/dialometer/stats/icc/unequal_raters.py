@@ -3,7 +3,8 @@
 The classical intervals (McGraw & Wong 1996; the profile of a normal likelihood) take all raters to be equally good. With 5%
 of raters who answer at random they cover the ICC of the population of raters in 20 to 76% of studies instead of 95%. Here the
 standard error comes from leaving out each rater and each item (jackknife), on the scale ln((1 + (k - 1) ICC) / (1 - ICC)), on
-which the variance hardly depends on the value; Student's t with Satterthwaite's degrees of freedom.
+which the variance hardly depends on the value; Student's t with Satterthwaite's degrees of freedom. The test of ICC = 0 is the same t,
+so that p < .05 and a 95% interval without 0 are one.
 
 A sample may hold no careless rater although the population does: of 18 raters this happens in 40% of studies with 5% careless
 ones. No resampling can see them. The lower limit therefore starts at the ICC that one more rater would leave who answers at
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,8 +32,10 @@ from dialometer.stats.observations import Floats, as_judgments, codes
 
 METHOD = "jackknife over raters and items, one random rater allowed for"
 FEWEST_RATERS = 3
-TWO_RATERS = "two raters: the interval takes both to be equally good"
-TOO_FEW = "too few judgments to leave raters out: the interval takes all raters to be equally good"
+TWO_RATERS = "two raters: the interval takes both to be equally good, and p is that of the one-sided F test"
+TOO_FEW = (
+    "too few judgments to leave raters out: the interval takes all raters to be equally good, and p is that of the one-sided F test"
+)
 _LARGEST = 1 - 1e-12
 
 
@@ -74,27 +78,44 @@ def over_raters_and_items(
     k = float(estimate.details.get("k", n_raters)) if form.is_average else 1.0
     single = estimate.value if k == 1 else _single(estimate.value, k)
     per_item = max(len(y) / len(item_ids), 2.0)
-    ends = _interval(single, left, per_item, estimate.confidence, has_fixed_items=has_fixed_items)
-    if ends is None:
+    found = _interval(single, left, per_item, estimate.confidence, has_fixed_items=has_fixed_items)
+    if found is None:
         return estimate.with_note(TOO_FEW) if estimate.has_interval else estimate
-    low, high = (spearman_brown(end, k) for end in ends)
-    return replace(estimate, low=low, high=high, interval_method=METHOD)
+    low, high = (spearman_brown(end, k) for end in (found.low, found.high))
+    return replace(
+        estimate,
+        low=low,
+        high=high,
+        interval_method=METHOD,
+        statistic=found.statistic,
+        df=(found.df,),
+        p_value=float(min(1.0, 2 * stats.t.sf(abs(found.statistic), found.df))),
+    )
 
 
-def _interval(
-    single: float, left: LeftOut, k: float, confidence: float, *, has_fixed_items: bool
-) -> tuple[float, float] | None:
+class _Interval(NamedTuple):
+    """Ends of a confidence interval, and the test of 0 that agrees with it: significant where the interval leaves 0 out."""
+
+    low: float
+    high: float
+    statistic: float
+    df: float
+
+
+def _interval(single: float, left: LeftOut, k: float, confidence: float, *, has_fixed_items: bool) -> _Interval | None:
     of_raters = float(replace(left, without_raters=_stretched(left.without_raters, k)).rater_variance()[0])
     of_items = 0.0 if has_fixed_items else float(item_variance(_stretched(left.without_items, k))[0])
     if not math.isfinite(of_raters + of_items) or of_raters + of_items <= 0:
         return None
     n = float(left.n_raters[0])
     df = (of_raters + of_items) ** 2 / (of_raters**2 / (n - 1) + of_items**2 / max(left.n_items - 1, 1))
-    reach = float(stats.t.isf((1 - confidence) / 2, df)) * math.sqrt(of_raters + of_items)
-    with_random_rater = min(single, single * (n - 1) / (n + 2))
-    low = float(_stretched(np.array(with_random_rater), k)) - reach
-    high = float(_stretched(np.array(single), k)) + reach
-    return _unstretched(low, k), _unstretched(high, k)
+    error = math.sqrt(of_raters + of_items)
+    reach = float(stats.t.isf((1 - confidence) / 2, df)) * error
+    with_random_rater = float(_stretched(np.array(min(single, single * (n - 1) / (n + 2))), k))
+    alone = float(_stretched(np.array(single), k))
+    # 0 stays 0 on this scale: the end of the interval that is nearer to it decides.
+    nearer = max(with_random_rater, 0.0) if single > 0 else alone
+    return _Interval(_unstretched(with_random_rater - reach, k), _unstretched(alone + reach, k), nearer / error, df)
 
 
 def _stretched(icc: Floats, k: float) -> Floats:

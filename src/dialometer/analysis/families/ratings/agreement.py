@@ -237,7 +237,7 @@ ALPHA_WORDS = "Krippendorff (2018) asks for 0.8, and 0.667 at the least for tent
 
 INTERVAL_WORDS = (
     "Confidence intervals take raters and items as samples and allow for raters who are worse than others, and for one careless rater "
-    "more than was seen."
+    "more than was seen; p tests an ICC of 0 in the same way."
 )
 GWET_WORDS = " Gwet's AC2 (ordinal weights) falls less than α where most ratings are alike."
 
