@@ -42,6 +42,15 @@ def test_judgments_are_those_that_count(ratings):
     assert f"{len(judgments):,}" in str(report.provenance) or report.provenance["n_judgments"] == len(judgments)
 
 
+def test_gold_items_are_left_out_as_in_reports(tmp_path):
+    gold = dm.new_study("mqm", tmp_path / "marks").gold_ids
+    judgments = dm.simulate_raters(tmp_path / "marks", 4, seed=2)
+    everything = dm.read_judgments(tmp_path / "marks", with_gold=True)
+    assert gold
+    assert gold <= set(everything["item"])
+    assert judgments.equals(everything.filter(~pl.col("item").is_in(list(gold))))
+
+
 def test_icc_of_complete_ratings_is_that_of_the_matrix():
     rng = np.random.default_rng(4)
     matrix = rng.normal(size=(12, 1)) + rng.normal(0, 0.4, (1, 5)) + rng.normal(0, 0.7, (12, 5))

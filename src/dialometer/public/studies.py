@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from dialometer.analysis.base.data import load_data
+from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.planning.power import PowerAnalysis
 from dialometer.analysis.planning.power_report import power_report
 from dialometer.analysis.planning.simulated_study import Assumptions
@@ -53,17 +54,25 @@ def simulate_raters(folder: str | Path, n_raters: int = 30, *, seed: int = 1, da
 
 
 def read_judgments(
-    folder: str | Path, *, database: str = "", sources: Sequence[str] = (), about: Sequence[str] = ()
+    folder: str | Path,
+    *,
+    database: str = "",
+    sources: Sequence[str] = (),
+    about: Sequence[str] = (),
+    with_gold: bool = False,
 ) -> DataTable:
     """The judgments of a study that count in its analysis, one row each: rater, item, system, criterion, value, choice …
 
-    Practice, excluded raters and withdrawn sessions are left out. Without ``sources`` (``person``, ``imported``,
-    ``simulated``, ``model``) it is people's judgments, or simulated ones where there are no others. ``about`` names keys of the
-    items' metadata, such as ``language`` of imported battles, that become columns, so that judgments can be split by them.
+    Practice, gold items (unless ``with_gold``), excluded raters and withdrawn sessions are left out. Without ``sources``
+    (``person``, ``imported``, ``simulated``, ``model``) it is people's judgments, or simulated ones where there are no others.
+    ``about`` names keys of the items' metadata, such as ``language`` of imported battles, that become columns, so that
+    judgments can be split by them.
     """
     study = load_study(Path(folder))
     with open_collected(Path(folder), database) as store:
         judgments = load_data(study, store, sources=tuple(sources)).judgments
+    if not with_gold:
+        judgments = judgments.filter(~pl.col("item").is_in(sorted(gold_items(study))))
     for name in about:
         judgments = judgments.with_columns(_about_items(study, judgments["item"], name))
     return DataTable(judgments)
