@@ -9,7 +9,6 @@ from pathlib import Path
 import polars as pl
 
 from dialometer.analysis.base.data import load_data
-from dialometer.analysis.base.measures import gold_items
 from dialometer.analysis.planning.power import PowerAnalysis
 from dialometer.analysis.planning.power_report import power_report
 from dialometer.analysis.planning.simulated_study import Assumptions
@@ -23,6 +22,7 @@ from dialometer.model.report import Report
 from dialometer.model.study import Study
 from dialometer.neural.engines import LOCAL, InProcesses
 from dialometer.public.frames import DataTable
+from dialometer.quality.gold import gold_items
 from dialometer.registry import did_you_mean
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
