@@ -33,7 +33,10 @@ from dialometer.stats.observations import Floats, as_judgments, codes
 METHOD = "jackknife over raters and items, one random rater allowed for"
 FEWEST_RATERS = 3
 TWO_RATERS = "two raters: the interval takes both to be equally good, and p is that of the one-sided F test"
-TOO_FEW = "too few judgments to leave raters out: the interval takes all raters to be equally good, and p is that of the one-sided F test"
+TOO_FEW = (
+    "too few judgments to leave raters out: the interval takes all raters to be equally good, and p is that of the "
+    "one-sided F test"
+)
 _LARGEST = 1 - 1e-12
 
 
