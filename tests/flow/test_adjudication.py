@@ -6,7 +6,7 @@ import pytest
 
 from dialometer.analysis.base.data import load_data, load_exported
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.families.common.adjudication import settled_section
+from dialometer.analysis.families.common.settled import settled_section
 from dialometer.design.load import check_study, load_study
 from dialometer.errors import AssignmentError
 from dialometer.exchange.export import export_study

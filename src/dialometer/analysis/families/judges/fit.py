@@ -130,7 +130,7 @@ def _times(data: StudyData, compared: Compared, judge: str) -> dict[str, np.ndar
 
 
 @dataclass(frozen=True)
-class Calibration:
+class JudgeCalibration:
     """How far a judge's answer says what people would say."""
 
     criterion: str
@@ -140,7 +140,7 @@ class Calibration:
     n: int
 
 
-def calibration(data: StudyData, compared: Compared, options: Options) -> Iterator[Calibration]:
+def calibration(data: StudyData, compared: Compared, options: Options) -> Iterator[JudgeCalibration]:
     """Numbers: people's mean where the judge gave such a number. Choices: how often most raters agree, by the judge's certainty."""
     items = compared.things["item"].to_numpy()
     for name, judge in compared.judges.items():
@@ -156,7 +156,7 @@ def calibration(data: StudyData, compared: Compared, options: Options) -> Iterat
             is_in = (groups == group) & ~np.isnan(mean) & ~np.isnan(judge)
             if is_in.sum() >= 2:
                 estimate = bootstrap_mean(mean[is_in], items=items[is_in], **options.resampling)
-                yield Calibration(compared.label, name, _shown(group), estimate, int(is_in.sum()))
+                yield JudgeCalibration(compared.label, name, _shown(group), estimate, int(is_in.sum()))
 
 
 def _binned(judge: Floats, edges: Floats | None) -> np.ndarray:
