@@ -170,6 +170,20 @@ def test_dialogues_rated_again_are_set_beside_the_users_ratings(talks, tmp_path)
     assert table.rows[0][3] == pytest.approx(n_lower / 60)
 
 
+def test_media_that_are_left_out_are_said(talks, tmp_path):
+    rows = [json.loads(line) for line in talks.read_text().splitlines()]
+    for row in rows:
+        row["turns"][1]["media"] = [{"path": "plot.png", "alt": "A plot"}]
+    file = tmp_path / "with-media.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = invoke("learn", "rerate", str(file), "--n", "3", "--out", str(tmp_path / "again"))
+    assert "3 images, sounds and videos are not in the study" in said
+    about = invoke(
+        "learn", "pairs", str(file), "--n", "2", "--fewest-turns", "4", "--out", str(tmp_path / "p"), "--json"
+    )
+    assert json.loads(about)["n_media_left_out"] in (3, 4)
+
+
 def test_too_few_dialogues_to_rate_again_are_refused(talks, tmp_path):
     message = invoke("learn", "rerate", str(talks), "--n", "5000", "--out", str(tmp_path / "x"), fails=True)
     assert "5000 are wanted" in message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -202,3 +202,10 @@ def _tell(report: Report, folder: Path) -> None:
         results.print()
         results.print(printed)
     results.print(f"\nOpen [bold]{escape(str(folder / 'index.html'))}[/]", soft_wrap=True)
+
+
+def media_left_out(rows: Iterable[RatedDialogue]) -> tuple[int, str]:
+    """How many images, sounds and videos dialogues have, and a sentence that a study of them lacks these; empty for none."""
+    n = sum(len(turn.media) for row in rows for turn in row.dialogue.turns)
+    one = "1 image, sound or video is" if n == 1 else f"{n:,} images, sounds and videos are"
+    return n, f"{one} not in the study: raters see the texts only." if n else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, read
+from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, media_left_out, read
 from dialometer.cli.options import AsJson, Database, Seed, Speakers
 
 if TYPE_CHECKING:
@@ -144,9 +144,11 @@ def _tell(out: Path, sampled: SampledPairs, *, as_json: bool) -> None:
 
     gaps = Counter(f"{abs(a.rating - b.rating):g}" for a, b in sampled.pairs)
     n_same = sum(a.bot is not None and a.bot == b.bot for a, b in sampled.pairs)
+    n_media, lacking = media_left_out({id(row): row for pair in sampled.pairs for row in pair}.values())
     if as_json:
         about: dict[str, Any] = {"folder": str(out), "n_pairs": len(sampled.pairs), "n_eligible": sampled.n_eligible}
         about |= {"n_left_out": dict(sampled.n_left_out), "gaps": dict(sorted(gaps.items())), "n_same_system": n_same}
+        about["n_media_left_out"] = n_media
         typer.echo(json.dumps(about, indent=2))
         return
     from dialometer.cli.console import results
@@ -154,6 +156,8 @@ def _tell(out: Path, sampled: SampledPairs, *, as_json: bool) -> None:
     results.print(f"{len(sampled.pairs):,} pairs drawn from {sampled.n_eligible:,} dialogues.")
     for why, n in sampled.n_left_out.items():
         results.print(f"Excluded: {n:,} {why}.")
+    if lacking:
+        results.print(lacking, soft_wrap=True)
     shown = ", ".join(f"{gap} points: {n}" for gap, n in sorted(gaps.items()))
     results.print(f"Difference of the users' ratings: {shown}. Pairs of one system: {n_same}.", soft_wrap=True)
     results.print(f"The study is in {out}. Next: dialometer check {out} · dialometer serve {out}", soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, read
+from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, media_left_out, read
 from dialometer.cli.options import AsJson, Database, Seed, Speakers
 
 if TYPE_CHECKING:
@@ -80,13 +80,18 @@ def add_to(app: typer.Typer) -> None:
             remedy = "ask for fewer, or lower --least"
             raise NotEnoughData(f"{len(fitting)} dialogues are rated {least:g} or more, {n} are wanted", remedy=remedy)
         drawn = np.sort(np.random.default_rng([seed, 50]).choice(len(fitting), n, replace=False)).tolist()
-        _write(out, [fitting[k] for k in drawn], experts, seed, ratings.name)
+        chosen = [fitting[k] for k in drawn]
+        _write(out, chosen, experts, seed, ratings.name)
+        n_media, lacking = media_left_out(chosen)
         if as_json:
-            typer.echo(json.dumps({"folder": str(out), "n_dialogues": n, "n_eligible": len(fitting)}, indent=2))
+            about = {"folder": str(out), "n_dialogues": n, "n_eligible": len(fitting), "n_media_left_out": n_media}
+            typer.echo(json.dumps(about, indent=2))
             return
         from dialometer.cli.console import results
 
         results.print(f"{n} of {len(fitting):,} dialogues with a user's rating of at least {least:g} were drawn.")
+        if lacking:
+            results.print(lacking, soft_wrap=True)
         results.print(f"The study is in {out}. Next: dialometer check {out} · dialometer serve {out}", soft_wrap=True)
 
 

@@ -10,12 +10,18 @@ import typer
 
 from dialometer.cli.options import AsJson
 
+FROM_FILES = {
+    "ratings": "Responses or whole transcripts of your systems, rated one by one (with --responses).",
+    "candidates": "Possible responses to each question, rated one by one; equal ones once (with --responses).",
+}
+"""Kinds of studies that are made from one's own files alone."""
+
 
 def _names_beginning(start: str) -> list[str]:
     """For the shell, which completes what was typed so far."""
     from dialometer.design.templates import template_names
 
-    return [name for name in ("list", *template_names()) if name.startswith(start)]
+    return [name for name in ("list", *template_names(), *FROM_FILES) if name.startswith(start)]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,7 +47,7 @@ def add_to(app: typer.Typer) -> None:
                 "--responses",
                 metavar="FILE",
                 help="What your systems answered: one file with a column per system, or repeat it with one file per "
-                "system (templates compare, pairs and anchoring).",
+                "system (compare, ratings, pairs, best-worst, candidates, anchoring).",
             ),
         ] = None,
         first: Annotated[
@@ -64,12 +70,12 @@ def add_to(app: typer.Typer) -> None:
             typer.Option(
                 "--prompts",
                 metavar="PATH",
-                help="What raters ask about: a folder with a text file a prompt, or a file (template arena, with --agents).",
+                help="What raters ask about: a folder with a text file a prompt, or a file (arena and chat, with --agents).",
             ),
         ] = None,
         agents: Annotated[
             Path | None,
-            typer.Option("--agents", metavar="FILE", help="YAML with systems and their agents (template arena)."),
+            typer.Option("--agents", metavar="FILE", help="YAML with systems and their agents (arena and chat)."),
         ] = None,
         as_json: AsJson = False,
     ) -> None:
@@ -93,6 +99,8 @@ def add_to(app: typer.Typer) -> None:
             for name, about in descriptions.items():
                 table.add_row(name, escape(about))
             results.print(table)
+            for name, about in FROM_FILES.items():
+                results.print(f"\n[bold]{name}[/]  {about}", highlight=False)
             results.print("\nNext: [bold]dialometer new NAME DIR[/] copies one into a new folder DIR")
             return
         target = folder or Path(template)
@@ -105,7 +113,7 @@ def add_to(app: typer.Typer) -> None:
                 )
             responses = [first, second]
         if prompts or agents:
-            copied = _arena(template, prompts, agents, target)
+            copied = _live(template, prompts, agents, target)
         elif responses:
             from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
 
@@ -115,6 +123,11 @@ def add_to(app: typer.Typer) -> None:
             raise DialometerError(
                 "--systems and --items are about files of responses",
                 remedy="name the files with --responses, or --a and --b",
+            )
+        elif template in FROM_FILES:
+            raise DialometerError(
+                f"a study of the kind '{template}' is made from your own files",
+                remedy=f"dialometer new {template} DIR --responses FILE [--responses FILE …]",
             )
         else:
             copied = copy_template(template, target)
@@ -129,16 +142,19 @@ def add_to(app: typer.Typer) -> None:
         results.print(f"\nNext: [bold]dialometer check {target}[/]")
 
 
-def _arena(template: str, prompts: Path | None, agents: Path | None, target: Path) -> list[Path]:
-    """An arena of the systems of one file on the prompts of another."""
+def _live(template: str, prompts: Path | None, agents: Path | None, target: Path) -> list[Path]:
+    """An arena, or chats, of the systems of one file on the prompts of another."""
     from dialometer.cli.study.respond import read_systems
     from dialometer.errors import DialometerError
-    from dialometer.exchange.own_systems.arena_from_prompts import arena_from_prompts
+    from dialometer.exchange.own_systems.arena_from_prompts import arena_from_prompts, read_prompt_texts
+    from dialometer.exchange.own_systems.study_of_kind import chat_from_prompts
 
-    if template != "arena" or prompts is None or agents is None:
+    if template not in ("arena", "chat") or prompts is None or agents is None:
         raise DialometerError(
-            "--prompts and --agents belong together, to the template arena",
+            "--prompts and --agents belong together, to the templates arena and chat",
             remedy="dialometer new arena DIR --prompts FOLDER --agents systems.yaml",
         )
     declared = read_systems(agents).model_dump(mode="json", exclude_defaults=True)
+    if template == "chat":
+        return chat_from_prompts(read_prompt_texts(prompts), declared, target)
     return arena_from_prompts(prompts, declared, target)

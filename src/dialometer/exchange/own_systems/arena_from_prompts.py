@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from dialometer.design.load import check_study
-from dialometer.design.templates import copy_template
-from dialometer.errors import DialometerError, StudyError
+from dialometer.errors import DialometerError
+from dialometer.exchange.own_systems.study_of_kind import written_from
 from dialometer.exchange.own_systems.system_outputs import plain_name, read_prompts
 
 SUFFIXES = (".txt", ".md")
@@ -60,8 +58,8 @@ def arena_from_prompts(prompts: Path, declared: Mapping[str, Any], folder: Path)
     names = [str(system["name"]) for system in declared["systems"]]
     if len(names) < 2:
         raise DialometerError("two systems meet in an arena", where="--agents", remedy="declare at least two systems")
-    copied = copy_template("arena", folder)
-    try:
+
+    def change(folder: Path) -> None:
         n_given = min(MOST_PER_RATER, len(texts))
         spec = yaml.safe_load((folder / "study.yaml").read_text(encoding="utf-8"))
         spec |= _changes(spec, declared, names, n_given)
@@ -71,13 +69,8 @@ def arena_from_prompts(prompts: Path, declared: Mapping[str, Any], folder: Path)
         items = "".join(json.dumps(_item(*entry), ensure_ascii=False) + "\n" for entry in texts.items())
         (folder / "items.jsonl").write_text(items, encoding="utf-8")
         _write_texts(folder, n_given)
-        errors = [problem for problem in check_study(folder)[1] if problem.severity == "error"]
-        if errors:
-            raise StudyError(errors)
-    except BaseException:
-        shutil.rmtree(folder)
-        raise
-    return copied
+
+    return written_from("arena", folder, change)
 
 
 def _changes(

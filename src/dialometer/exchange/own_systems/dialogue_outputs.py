@@ -22,28 +22,35 @@ SPEAKERS: Mapping[Role, str] = {"user": "User", "agent": "Assistant"}
 """Names that give no system away; other speakers keep their own."""
 
 
+WHOLE = frozenset({"messages", "conversation", "conversations", "dialogue", "user"})
+"""Columns that may hold a context as well as a whole dialogue."""
+
+
 def holds_responses(path: Path) -> bool:
     """Whether a file has contexts beside responses; a file of whole dialogues has one or neither."""
+    plain = _columns(path)
+    return bool(plain & set(CONTEXT)) and bool(plain & set(RESPONSE))
+
+
+def holds_systems(path: Path) -> bool:
+    """Whether a file has contexts and what several systems answered to each."""
+    plain = _columns(path)
+    return "responses" in plain or bool(plain & (set(CONTEXT) - WHOLE))
+
+
+def _columns(path: Path) -> set[str]:
     head = SourceFile(path).head()
     record = first_record(head)
     line = next((line for line in head.splitlines() if line.strip()), "")
     names = list(record) if isinstance(record, dict) else line.split(delimiter_of(line))
-    plain = {plain_name(str(name).strip('"')) for name in names}
-    return bool(plain & set(CONTEXT)) and bool(plain & set(RESPONSE))
+    return {plain_name(str(name).strip('"')) for name in names}
 
 
 def read_pairs(
     files: Sequence[Path], *, speakers: Mapping[str, Role] | None = None, n_items: int | None = None, seed: int = 1
 ) -> SystemOutputs:
     """Pairs of the two files' dialogues: those with the same id, else with the same first turn, else drawn at random."""
-    names = NewNames("system")
-    labels: dict[str, str] = {}
-    for path in files:
-        stem = SourceFile(path).stem
-        name = names.name(stem)
-        if name in labels:
-            raise DialometerError(f"two files are called '{stem}'", where=str(path), remedy="rename one")
-        labels[name] = stem
+    labels = system_labels(files)
     first, second = ([d for d in read_dialogues(path, speakers=speakers) if d.turns] for path in files)
     rng = np.random.default_rng(seed)
     pairs, notes = _matched(first, second, rng)
@@ -64,6 +71,45 @@ def read_pairs(
     ]
     shown = {_speaker(turn): turn.role for pair in pairs for dialogue in pair for turn in dialogue.turns}
     return SystemOutputs(items, labels, shown, notes, kind="transcript_pair")
+
+
+def read_rated_dialogues(files: Sequence[Path], *, n_items: int | None = None, seed: int = 1) -> SystemOutputs:
+    """The dialogues of one file for each system, to be rated one by one; with ``n_items`` so many of each are drawn."""
+    labels = system_labels(files)
+    rng = np.random.default_rng(seed)
+    items: list[dict[str, Any]] = []
+    notes: list[str] = []
+    shown: dict[str, Role] = {}
+    for system, path in zip(labels, files, strict=True):
+        dialogues = [dialogue for dialogue in read_dialogues(path) if dialogue.turns]
+        if not dialogues:
+            raise DialometerError("there are no dialogues", where=str(path), remedy="give a file that holds dialogues")
+        if n_items is not None and n_items < len(dialogues):
+            notes.append(
+                f"{n_items:,} of {len(dialogues):,} dialogues of {path.name} are drawn at random (seed {seed})"
+            )
+            drawn = np.sort(rng.choice(len(dialogues), n_items, replace=False))
+            dialogues = [dialogues[number] for number in drawn]
+        items += [{**_side(system, dialogue), "metadata": {"dialogue": dialogue.id}} for dialogue in dialogues]
+        shown |= {_speaker(turn): turn.role for dialogue in dialogues for turn in dialogue.turns}
+    width = len(str(len(items)))
+    numbered = [{"id": f"dialogue-{number:0{width}d}", **item} for number, item in enumerate(items, start=1)]
+    return SystemOutputs(numbered, labels, shown, notes, kind="dialogue")
+
+
+def system_labels(files: Sequence[Path]) -> dict[str, str]:
+    """Names of systems by their files, one each, with the file's name as the label."""
+    names = NewNames("system")
+    labels: dict[str, str] = {}
+    for path in files:
+        stem = SourceFile(path).stem
+        name = names.name(stem)
+        if name in labels:
+            raise DialometerError(
+                f"two files are called '{stem}'", where=str(path), remedy="rename one; files name the systems"
+            )
+        labels[name] = stem
+    return labels
 
 
 def _matched(

@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from dialometer.design.load import check_study
-from dialometer.design.templates import copy_template
-from dialometer.errors import DialometerError, StudyError
+from dialometer.errors import DialometerError
 from dialometer.exchange.own_systems.dialogue_outputs import holds_responses, read_pairs
+from dialometer.exchange.own_systems.study_of_kind import (
+    CENTS_PER_MINUTE,
+    KINDS,
+    S_AROUND,
+    S_PER_ANSWER,
+    WORDS_PER_S,
+    is_of_responses,
+    item_texts,
+    study_from_files,
+    written_from,
+)
 from dialometer.exchange.own_systems.system_outputs import SystemOutputs, read_outputs
 
 TEMPLATES = ("compare", "pairs", "anchoring")
@@ -24,10 +33,6 @@ PROVENANCE_SUFFIX = ".provenance.json"
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 S_PER_ITEM = 18  # of the anchoring template: less cannot be read
 MINUTES_PER_ITEM = 1.2
-WORDS_PER_S = 4.0  # reading with care
-S_PER_RATING = 6
-S_AROUND = 120  # consent, instructions, questions
-CENTS_PER_MINUTE = 25
 HEAD = r"^# Two versions of an assistant.*\n(?:^#.*\n)*"
 """The remarks of a template about its own example."""
 
@@ -41,41 +46,41 @@ def study_from_outputs(
     n_items: int | None = None,
 ) -> tuple[list[Path], list[str]]:
     """Copies the template, puts the items in, and adapts the study, its texts and its rules. The files, and what was assumed."""
+    if template == "ratings" and is_of_responses(files):
+        template = "compare"
+    if template in KINDS and template != "chat":
+        return study_from_files(template, files, folder, systems=systems, n_items=n_items)
     if template not in TEMPLATES:
         raise DialometerError(
             f"the texts of the template '{template}' are about its own systems",
             where="--responses",
-            remedy="use the template 'compare' (ratings), 'pairs' (two systems side by side) or 'anchoring' "
-            "(magnitude estimation with anchors)",
+            remedy="use 'ratings' (responses or transcripts one by one), 'pairs' (two systems side by side), 'best-worst', "
+            "'candidates' or 'anchoring' (magnitude estimation with anchors)",
         )
     outputs = _outputs(template, files, systems, n_items)
     beside = files[0].with_name(files[0].name + PROVENANCE_SUFFIX)
     about = json.loads(beside.read_text(encoding="utf-8"))["systems"] if beside.is_file() else {}
     if template == "anchoring":
         _require_standards(outputs, files[0])
-    copied = copy_template(template, folder)
-    try:
+    more: list[Path] = []
+
+    def change(folder: Path) -> None:
         path = folder / "study.yaml"
-        change = {"anchoring": _anchoring, "pairs": _pairs}.get(template, _compare)
+        adapt = {"anchoring": _anchoring, "pairs": _pairs}.get(template, _compare)
         path.write_text(
-            change(_own_systems(path.read_text(encoding="utf-8"), outputs, about), outputs), encoding="utf-8"
+            adapt(_own_systems(path.read_text(encoding="utf-8"), outputs, about), outputs), encoding="utf-8"
         )
         rows = (json.dumps(item, ensure_ascii=False) + "\n" for item in outputs.items)
         (folder / "items.jsonl").write_text("".join(rows), encoding="utf-8")
         if beside.is_file():
-            copied.append(folder / "responses.provenance.json")
-            shutil.copyfile(beside, copied[-1])
+            more.append(folder / "responses.provenance.json")
+            shutil.copyfile(beside, more[-1])
         if template == "anchoring":
             for name in ("consent.md", "instructions.md"):
                 text = (folder / name).read_text(encoding="utf-8")
                 (folder / name).write_text(_wording(text, outputs), encoding="utf-8")
-        errors = [problem for problem in check_study(folder)[1] if problem.severity == "error"]
-        if errors:
-            raise StudyError(errors)
-    except BaseException:
-        shutil.rmtree(folder)
-        raise
-    return copied, outputs.notes
+
+    return [*written_from(template, folder, change), *more], outputs.notes
 
 
 def _outputs(template: str, files: Sequence[Path], systems: Sequence[str], n_items: int | None) -> SystemOutputs:
@@ -153,9 +158,9 @@ def _pairs(text: str, outputs: SystemOutputs) -> str:
 def _measured(text: str, outputs: SystemOutputs, n_answers: int) -> str:
     """How many items a rater gets, how long reading and answering takes, and what that pays."""
     n_practice, n_rated = _counts(outputs)
-    words = sum(len(shown.split()) for item in outputs.items for shown in _texts(item))
+    words = sum(len(shown.split()) for item in outputs.items for shown in item_texts(item))
     n_shown = min(12, n_rated)
-    s_per_item = words / len(outputs.items) / WORDS_PER_S + n_answers * S_PER_RATING
+    s_per_item = words / len(outputs.items) / WORDS_PER_S + n_answers * S_PER_ANSWER
     minutes = max(2, round((n_shown * s_per_item + S_AROUND) / 60))
     return _replaced(
         text,
@@ -168,13 +173,6 @@ def _measured(text: str, outputs: SystemOutputs, n_answers: int) -> str:
             (r"\n  Takes the (?:output files|transcripts or outputs) of your own.*$", ""),
         ),
     )
-
-
-def _texts(item: Mapping[str, Any]) -> Iterator[str]:
-    """Everything of an item that a rater reads."""
-    turns = [*item.get("context", ()), *(turn for side in ("a", "b") for turn in item.get(side, {}).get("turns", ()))]
-    yield from (turn["text"] for turn in turns)
-    yield from item.get("responses", {}).values()
 
 
 def _anchoring(text: str, outputs: SystemOutputs) -> str:
