@@ -134,7 +134,7 @@ def test_markup_in_dialogues_and_texts_shows_as_markup(tmp_path: Path) -> None:
         browser.send(browser.page.forms[0])
         assert "&lt;b&gt;not bold&lt;/b&gt;" in browser.html
         assert '<a href="https://example.org/" target="_blank" rel="noopener noreferrer">link</a>' in browser.html
-        while browser.form().screen != "item/r1":
+        while browser.form().screen != f"item/{study.shown_ids['r1']}":
             form = browser.form()
             fill(form)
             browser.send(form)

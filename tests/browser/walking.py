@@ -17,6 +17,7 @@ from starlette.routing import Mount
 
 import dialometer.design.templates as template_folder
 from dialometer.design.load import load_study
+from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.server.settings import Settings
 from dialometer.web.study_app import create_app
@@ -76,6 +77,7 @@ class Served:
 
     url: str
     store: Store
+    study: Study
 
 
 @contextlib.contextmanager
@@ -83,10 +85,11 @@ def serving(folder: Path, database: Path, **settings: Any) -> Iterator[Served]:
     """The real server for a study, on a free port of this machine."""
     store = Store.open(database)
     root = settings.get("root_path", "")
-    app = create_app(load_study(folder), store, settings=Settings(**settings))
+    study = load_study(folder)
+    app = create_app(study, store, settings=Settings(**settings))
     try:
         with serving_app(Starlette(routes=[Mount(root, app)]) if root else app) as port:
-            yield Served(f"http://127.0.0.1:{port}{root}", store)
+            yield Served(f"http://127.0.0.1:{port}{root}", store, study)
     finally:
         app.close()
         store.close()

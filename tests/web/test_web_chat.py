@@ -222,7 +222,7 @@ def test_a_program_talks(chat_study, site, database_url):
     there = site(study, database_url)
     program = there.open_api()
     shown = program.walk_to(study, "chat")
-    item = study.items_by_id[shown["item"]["id"]]
+    item = study.items_by_id[study.own_id(shown["item"]["id"])]
     assert isinstance(item, ChatItem)
     opening = [turn["text"] for turn in shown["chat"]]
     assert opening == ([item.opening] if item.opening else [])

@@ -28,7 +28,7 @@ def test_a_rater_walks_from_the_start_page_to_the_end(template, make_study, site
         if session.state != "active":
             break
         screen = there.app.service.flow.screen(session)
-        assert browser.screen == screen.key
+        assert browser.screen == screen.shown_key
         browser.send(form_answers(study, screen))
         assert browser.status == 200, browser.page
     session = there.only_session()
@@ -75,7 +75,7 @@ def test_a_screen_without_answers_comes_back_with_words_and_what_was_typed(make_
     browser.send(filled)
     assert browser.status == 422
     assert "Please answer this." in browser.page
-    assert browser.screen == screen.key
+    assert browser.screen == screen.shown_key
     checked = [line for line in browser.page.split("<input") if "checked" in line and 'type="radio"' in line]
     assert len(checked) == len(filled)
     assert not list(there.store.records.judgments())
@@ -143,7 +143,7 @@ def test_what_is_half_typed_is_there_after_a_reload(make_study, site, database_u
 def test_a_rater_who_comes_back_after_the_place_was_given_away_goes_on(make_study, site, database_url):
     there = site(make_study(), database_url)
     browser = there.browser().start()
-    browser.walk_to(there, "item")
+    own_key = browser.walk_to(there, "item").key
     key = browser.screen
     flow = there.app.service.flow
     later = flow.clock() + 10 * 24 * 3600 * 1000
@@ -159,7 +159,7 @@ def test_a_rater_who_comes_back_after_the_place_was_given_away_goes_on(make_stud
     browser.send(form_answers(there.study, _screen(flow, first.id)))
     assert browser.status == 200
     assert there.store.sessions.get(first.id).state == "active"
-    assert any(v.screen == key for v in there.store.records.visits(first.id))
+    assert any(v.screen == own_key for v in there.store.records.visits(first.id))
 
 
 def _screen(flow, session_id):
@@ -210,7 +210,7 @@ def test_going_back_shows_the_answer_and_a_changed_one_is_a_correction(make_stud
     screen = browser.walk_to(there, "item")
     browser.send(form_answers(there.study, screen))
     browser.get("/s", step=str(screen.step))
-    assert browser.screen == screen.key
+    assert browser.screen == screen.shown_key
     assert browser.page.count("checked") == len(screen.fields)
     changed = dict.fromkeys(form_answers(there.study, screen), 1)
     browser.send(changed)
@@ -297,3 +297,33 @@ def test_a_submission_looks_the_session_up_once_and_builds_its_screen_once(by, s
     assert there.only_session().step == 1
     assert len(lookups) == 1
     assert screens == [0]
+
+
+def test_ids_of_items_stay_on_the_server(make_study, site):
+    study = make_study("likert", n_items=4)
+    there = site(study)
+    browser = there.browser()
+    browser.start()
+    screen = browser.walk_to(there, "item")
+    own, shown = screen.item.id, study.shown_ids[screen.item.id]
+    assert own not in browser.page
+    assert browser.screen == f"{screen.key.split('/')[0]}/{shown}"
+    # A draft and a page that was open before the ids were hidden are kept under the same key.
+    browser.client.post(
+        "/s/draft",
+        json={"screen": browser.screen, "answers": {"a": "b"}},
+        headers={"X-CSRF-Token": browser.fields["csrf"]},
+    )
+    session = there.only_session()
+    assert there.store.conversations.draft(session.id, screen.key) == {"a": "b"}
+    browser.fields["screen"] = screen.key
+    browser.send(form_answers(study, screen))
+    assert there.only_session().step == session.step + 1
+    assert list(there.store.records.visits(session.id))[-1].screen == screen.key
+
+
+def test_the_api_calls_items_by_names_that_say_nothing(make_study, site):
+    study = make_study("likert", n_items=4)
+    shown = site(study).open_api().walk_to(study, "item")
+    assert study.own_id(shown["item"]["id"]) in study.items_by_id
+    assert not any(own in json.dumps(shown) for own in study.items_by_id)

@@ -255,7 +255,7 @@ class Flow:
     def step_of(self, session: Session, screen_key: str) -> int | None:
         """The step of a screen where the session is, or to which it may go back; None for any other screen."""
         path = self.path(session)
-        index = next((i for i, step in enumerate(path.steps) if step.key == screen_key), -1)
+        index = next((i for i, step in enumerate(path.steps) if step.is_called(screen_key)), -1)
         is_open = index == session.step or self._may_return(session, path, index)
         return index if session.state == "active" and is_open else None
 
@@ -309,10 +309,10 @@ class Flow:
         Kept apart from storing so that a server can store many submissions in one commit.
         """
         path = self.path(session)
-        is_here = session.step < len(path.steps) and path.steps[session.step].key == screen_key
+        is_here = session.step < len(path.steps) and path.steps[session.step].is_called(screen_key)
         if session.state == "active" and is_here:
             return self._forward(session, path, raw, timing, token)
-        index = next((i for i, step in enumerate(path.steps) if step.key == screen_key), -1)
+        index = next((i for i, step in enumerate(path.steps) if step.is_called(screen_key)), -1)
         earlier = self.store.submissions.receipt(session.id, token)
         if earlier is not None:
             return earlier

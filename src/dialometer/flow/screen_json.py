@@ -29,7 +29,7 @@ def screen_json(flow: Flow, session: Session, screen: Screen, chat: Sequence[Tur
 def screen_content(screen: Screen, chat: Sequence[Turn] | None = None) -> dict[str, Any]:
     """What a screen shows and asks, whoever sees it."""
     return {
-        "screen": screen.key,
+        "screen": screen.shown_key or screen.key,
         "kind": screen.kind,
         "state": screen.state,
         "step": screen.step,
@@ -76,7 +76,7 @@ def _buttons(kind: str) -> list[dict[str, Any]]:
 
 def _item(item: ItemView) -> dict[str, Any]:
     return {
-        "id": item.id,
+        "id": item.shown_id or item.id,
         "kind": item.kind,
         "title": item.title,
         "text": item.text,

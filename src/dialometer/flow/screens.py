@@ -99,6 +99,8 @@ class ItemView:
     scenario: str = ""
     min_turns: int = 0
     max_turns: int = 0
+    shown_id: str = ""
+    """What pages and programs call the item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,8 @@ class Screen:
     position: int = 0
     n_items: int = 0
     state: str = "active"
+    shown_key: str = ""
+    """What pages and programs call the screen: ids of items, which often name systems, are not in it."""
 
 
 def build_screen(study: Study, path: Path, index: int, *, is_shown: bool = True) -> Screen:
@@ -140,7 +144,7 @@ def build_screen(study: Study, path: Path, index: int, *, is_shown: bool = True)
     common["may_go_back"] = (
         study.spec.design.may_go_back and index > 0 and path.steps[index - 1].kind in ("item", "attention")
     )
-    common["n_items"] = path.n_items
+    common |= {"n_items": path.n_items, "shown_key": step.shown or step.key}
     base = study.presentation(path.plan.condition)
     match step.kind:
         case "screening" | "pre" | "post":
@@ -179,6 +183,7 @@ def _item_screen(study: Study, path: Path, step: Step, common: dict[str, Any], *
         view = replace(
             _as_shown(view, item, presentation),
             title=block.title,
+            shown_id=study.shown_ids[item.id],
             text=fill(study, presentation, block.text),
             anchor_values=anchors,
             task=_task(study, presentation, asked, anchors),

@@ -19,7 +19,8 @@ StepKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One screen. ``key`` is its stable name in the stored data."""
+    """One screen. ``key`` is its stable name in the stored data, ``shown`` the one that pages and programs get, where it is
+    another: ids of items often name systems or gold items."""
 
     kind: StepKind
     key: str
@@ -27,6 +28,11 @@ class Step:
     criteria: tuple[str, ...] = ()
     check: AttentionCheck | None = None
     attempt: int = 0
+    shown: str = ""
+
+    def is_called(self, name: str) -> bool:
+        """Whether this screen is meant; pages that were open during an upgrade still send the key."""
+        return name == self.key or (bool(self.shown) and name == self.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +125,17 @@ def _steps(study: Study, plan: Plan) -> list[Step]:
 
 
 def _task_steps(study: Study, plan: Plan, task: Task) -> list[Step]:
-    place = f"{'practice' if task.is_practice else 'item'}/{task.item_id}"
+    kind, shown = "practice" if task.is_practice else "item", study.shown_ids[task.item_id]
+    place, place_shown = f"{kind}/{task.item_id}", f"{kind}/{shown}"
     steps: list[Step] = []
     if isinstance(study.items_by_id[task.item_id], ChatItem | ArenaItem):
-        steps.append(Step("chat", f"chat/{task.item_id}", task))
+        steps.append(Step("chat", f"chat/{task.item_id}", task, shown=f"chat/{shown}"))
     layout = study.presentation(plan.condition, block_of(study, task)).layout
     if layout == "together":
-        steps.append(Step("item", place, task, task.criteria))
+        steps.append(Step("item", place, task, task.criteria, shown=place_shown))
     else:
-        steps += [Step("item", f"{place}/{criterion}", task, (criterion,)) for criterion in task.criteria]
+        steps += [
+            Step("item", f"{place}/{criterion}", task, (criterion,), shown=f"{place_shown}/{criterion}")
+            for criterion in task.criteria
+        ]
     return steps

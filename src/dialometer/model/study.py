@@ -572,6 +572,19 @@ class Study:
         return {name: f"item-{number:0{len(str(len(mixed)))}}" for number, name in enumerate(mixed, start=1)}
 
     @cached_property
+    def shown_ids(self) -> dict[str, str]:
+        """For every item's id what pages and the API call it. Unlike the numbers of :attr:`neutral_ids` it is no id that a
+        study file would use, so that it is always clear which of the two was sent."""
+        return {name: sha256(f"shown {self.spec.seed} {name}".encode()).hexdigest()[:12] for name in self.items_by_id}
+
+    def own_id(self, shown: str) -> str:
+        """The id of an item by what pages and the API call it; anything else stays as it is."""
+        key = ("own ids",)
+        if key not in self.remembered:
+            self.remembered[key] = {name: own for own, name in self.shown_ids.items()}
+        return str(self.remembered[key].get(shown, shown))
+
+    @cached_property
     def criteria_by_name(self) -> dict[str, Criterion]:
         """Criteria by their name."""
         return {criterion.name: criterion for criterion in self.spec.criteria}

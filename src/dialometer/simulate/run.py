@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -142,6 +142,7 @@ def _visit(
     """One screen of one rater; None when the session is over or the rater leaves."""
     assert event.session is not None
     screen = access.screen(event.session)
+    screen = replace(screen, item_id=study.own_id(screen.item_id))  # a server calls items by other names
     if screen.kind == "done":
         progress.n_finished += 1
         progress.states[screen.state] = progress.states.get(screen.state, 0) + 1

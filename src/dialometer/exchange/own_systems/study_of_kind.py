@@ -156,7 +156,7 @@ KINDS: Mapping[str, Kind] = {
             {
                 "name": "quality",
                 "label": "Overall quality",
-                "question": "All in all, how good was your partner in this conversation?",
+                "question": "All in all, how good was the program in this conversation?",
                 "definition": "Think of the conversation from its first line to its last: did it help, was it true as far as you "
                 "can tell, and was it clear?",
                 "scale": "quality_7",
@@ -164,14 +164,13 @@ KINDS: Mapping[str, Kind] = {
         ),
         scales=_QUALITY_7,
         judgments_per_item=None,
-        task="You will talk in writing with computer programs, one after the other, and rate each conversation. **All partners are "
-        "computer programs**; no human being answers.",
+        task="You will talk in writing with computer programs, one after the other, and rate each conversation. No human being answers.",
         instructions="# How it works\n\nYou talk with one computer program after the other. For each one:\n\n"
         "1. **Read the question** at the top of the page.\n2. **Talk.** Write your message, send it, and wait for the response. "
         "After at least two messages you may end the conversation, or go on.\n3. **Rate the conversation.**\n\n"
         f"{_KEEP}- Every program knows nothing of what you told the others.\n- If a response makes no sense to you, do what you "
         "would do with a person: ask, or change the subject.\n- Please leave out names, addresses and other personal details.\n",
-        judged="The partners you talked with",
+        judged="The programs you talked with",
         rules=(),
         claim="The systems differ in how good conversations with them are.",
     ),
@@ -248,7 +247,7 @@ def chat_from_prompts(texts: Mapping[str, str], declared: Mapping[str, Any], fol
     ]
     blocks = {"blocks": [{"name": system, "n_items": 1} for system in systems]}
     spec = {
-        "speakers": {"You": "user", "Partner": "agent"},
+        "speakers": {"You": "user", "Assistant": "agent"},
         **{key: declared[key] for key in ("systems", "live") if declared.get(key)},
         "design": blocks,
     }
@@ -351,7 +350,7 @@ def _write_texts(folder: Path, kind: Kind) -> None:
     (folder / "instructions.md").write_text(kind.instructions, encoding="utf-8")
     last = folder / "debriefing.md"
     text = last.read_text(encoding="utf-8").replace("The responses you rated", kind.judged)
-    text = text.replace("Several people rate each of them.", "Several people judge each of them.")
+    text = text.replace("rate each of them.", "judge each of them.")
     text = text.replace("by these ratings\n", "by these judgments\n")
     check = text.index("One question in between")
     text = text if kind.rules else text[:check] + text[text.index("## Your data and your questions") :]

@@ -102,7 +102,7 @@ class OptionShown(BaseModel):
 class ItemShown(BaseModel):
     """What is judged."""
 
-    id: str
+    id: str = Field(description="A name for the item that says nothing; exports use the id of the item file.")
     kind: str
     title: str
     text: str

@@ -218,9 +218,12 @@ class RaterPages:
             raise Unreadable("a draft has a screen and answers", remedy='send {"screen": …, "answers": {…}}')
 
         def save() -> bool:
-            if self.service.flow.step_of(session, key) is None:
+            flow = self.service.flow
+            step = flow.step_of(session, key)
+            if step is None:
                 return False
-            self.service.store.conversations.save_draft(session.id, key, answers, self.service.flow.clock())
+            own = flow.path(session).steps[step].key
+            self.service.store.conversations.save_draft(session.id, own, answers, flow.clock())
             return True
 
         if await self.service.in_thread(save):
