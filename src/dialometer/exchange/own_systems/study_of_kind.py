@@ -164,7 +164,8 @@ KINDS: Mapping[str, Kind] = {
         ),
         scales=_QUALITY_7,
         judgments_per_item=None,
-        task="You will talk in writing with computer programs, one after the other, and rate each conversation. No human being answers.",
+        task="You will talk in writing with computer programs, one after the other, and rate each conversation. No human being "
+        "answers.",
         instructions="# How it works\n\nYou talk with one computer program after the other. For each one:\n\n"
         "1. **Read the question** at the top of the page.\n2. **Talk.** Write your message, send it, and wait for the response. "
         "After at least two messages you may end the conversation, or go on.\n3. **Rate the conversation.**\n\n"
