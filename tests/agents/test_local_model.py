@@ -143,11 +143,16 @@ def test_it_judges_when_it_is_held_to_the_form_of_the_answers(endpoint, tmp_path
     spec = yaml.safe_load((folder / "study.yaml").read_text())
     spec["quality"], spec["design"]["items_per_rater"] = [], 1
     (folder / "study.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
-    options = ("--endpoint", endpoint.base_url, "--model", endpoint.name, "--raters", 1, "--max-tokens", 80, "--json")
-    judged = json.loads(invoke("judge", folder, *options, "--json-schema"))
-    assert judged["given_up"] == []
-    assert judged["n_judgments"] >= 1
+    items = (folder / "items.jsonl").read_text().splitlines(keepends=True)
+    (folder / "items.jsonl").write_text("".join(items[:2]))  # the first is practice
+    options = ("--endpoint", endpoint.base_url, "--model", endpoint.name, "--extra", "max_tokens=150", "--json")
+    [judged] = json.loads(invoke("judge", folder, *options, "--no-reasons"))["judges"]
+    assert judged["missing"] == {}
+    assert judged["schema_refused"] == "", "the server takes the schema"
+    assert judged["n_judgments"] == 2 * len(spec["criteria"]), "the pair in both orders, on every criterion"
     assert judged["spent"]["n_tokens_out"] > 0
+    report = json.loads(invoke("report", folder, "--source", "model", "--resamples", 100, "--format", "json", "--json"))
+    assert report["answer"].startswith("1 judge ")
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ import pytest
 from model_on_loopback import Model, obedient
 
 from commands import result_of
+from dialometer.design.load import load_study
 from dialometer.storage.store import Store
 from dialometer.storage.table import long_table
 from fake_models import Said, fake_models
@@ -250,3 +251,32 @@ def test_live_dialogues_need_a_rater(make_study, dialometer):
     folder = make_study("chat")
     words = ("judge", folder, "--endpoint", "http://127.0.0.1:9/v1", "--model", "m")
     assert "--raters" in dialometer(*words, fails=True)
+
+
+def test_rubric_and_examples_of_the_study_file(make_study, dialometer):
+    with fake_models() as models:
+        models.answers = [lambda body: Said([obedient(body["messages"][-1]["content"])])]
+        folder = make_study("acute", n_items=3, design={"items_per_rater": "all"})
+        ids = [json.loads(line)["id"] for line in (folder / "items.jsonl").read_text().splitlines()]
+        spec = (folder / "study.yaml").read_text()
+        example = {"item": ids[1], "answers": {"engagingness": "SYSTEM"}, "reasons": "It asks back."}
+        judge = {"name": "j", "kind": "model", "rubric": "Look for questions.", "examples": [example]}
+        chosen = load_study(folder).items_by_id[ids[1]].systems[1]
+
+        def declare(system):
+            judge["examples"][0]["answers"]["engagingness"] = system
+            (folder / "study.yaml").write_text(spec + f"\njudges: {json.dumps([judge])}\n")
+
+        declare(chosen)
+        words = ("judge", folder, "--judge", "j", "--endpoint", f"{models.url}/v1", "--model", "m", "--json")
+        told = one(json.loads(dialometer(*words)))
+        assert told["n_questions"] == 2 * 2, "the example is not judged"
+        system = models.requests[0][1]["messages"][0]["content"]
+        assert "Look for questions." in system
+        assert 'The answer: {"reasons": "It asks back.", "engagingness": "2"}' in system
+        assert f'"{chosen}"' not in system
+        declare("nobody")
+        assert "judges.j.examples.0: the answer to 'engagingness'" in dialometer(*words, fails=True)
+        judge["examples"][0]["item"] = "nothing"
+        declare(chosen)
+        assert "nothing" in dialometer(*words, fails=True)

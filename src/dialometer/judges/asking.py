@@ -50,6 +50,8 @@ class Asking:
     persona: str = ""
     n_asks: int = N_ASKS
     has_reasons: bool = True
+    guidance: str = ""
+    """What the judge is told beside the study's instructions: rubric and examples."""
     is_asked_again: bool = False
     """Whether what got no usable answer in an earlier run is asked once more."""
 
@@ -66,7 +68,7 @@ class Asking:
         """Asks until the answer can be used; each time the model reads what was wrong with the last one."""
         is_judged = shown["kind"] in ("item", "chat")
         fields = reasons_first(shown["fields"]) if self.has_reasons and is_judged else shown["fields"]
-        system = system_prompt(instructions, self.persona)
+        system = system_prompt(instructions, self.persona, self.guidance)
         talk = [Turn("User", screen_prompt({**shown, "fields": fields}), "user")]
         schema = None if self.client.takes_schema is False else answer_schema(fields)
         replies: list[ModelReply] = []

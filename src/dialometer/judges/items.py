@@ -102,10 +102,10 @@ class ItemJudge:
     store: Store
     asking: Asking
     name: str
+    items: Sequence[Item]
+    """The items to judge."""
     n_samples: int = 1
     has_both_orders: bool = True
-    items: Sequence[Item] = ()
-    """The items to judge; all that count if left out."""
     n_parallel: int = 1
     seed: int = 0
 
@@ -147,7 +147,7 @@ class ItemJudge:
         return any(self.study.scale_for(one, presentation).compares_responses for one in self.study.spec.criteria)
 
     def _items(self) -> list[Item]:
-        items = list(self.items or self.study.rated_items)
+        items = list(self.items)
         if any(isinstance(item, ChatItem | ArenaItem) for item in items):
             raise DialometerError(
                 "live dialogues cannot be judged by their items: somebody must hold them first",

@@ -19,9 +19,10 @@ FORM = (
 )
 
 
-def system_prompt(instructions: str, persona: str = "") -> str:
+def system_prompt(instructions: str, persona: str = "", guidance: str = "") -> str:
     """The system prompt for the whole session; ``instructions`` are the study's own, as this condition shows them."""
-    parts = [ROLE, persona.strip(), f"The study's instructions:\n\n{instructions.strip()}" if instructions else ""]
+    told = f"The study's instructions:\n\n{instructions.strip()}" if instructions else ""
+    parts = [ROLE, persona.strip(), told, guidance.strip()]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -36,6 +37,12 @@ def screen_prompt(shown: Shown) -> str:
     keys = [f"- {json.dumps(field['name'])}: {_asked(field)}" for field in shown["fields"]]
     parts.append("\n".join([FORM, *keys]))
     return "\n\n".join(part for part in parts if part)
+
+
+def example_prompt(shown: Shown, answers: Mapping[str, Any]) -> str:
+    """An item with its answer, as an example."""
+    text = "\n\n".join(part for part in _item(shown["item"], None) if part)
+    return f"{text}\n\nThe answer: {json.dumps(answers, ensure_ascii=False)}"
 
 
 def message_prompt(shown: Shown) -> str:

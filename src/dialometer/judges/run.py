@@ -142,7 +142,7 @@ class ModelRater:
     def _talk(self, session: str, number: int, shown: Shown, instructions: str) -> None:
         """The conversation before a rating: as many messages as the study asks for at least."""
         item = shown["item"]
-        system = system_prompt(instructions, self.asking.persona)
+        system = system_prompt(instructions, self.asking.persona, self.asking.guidance)
         if any(turns[-1]["role"] == "user" for turns in _spoken(shown)):
             self.access.wait_for_reply(session, item["id"])
             shown = self.access.screen(session)

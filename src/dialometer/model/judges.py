@@ -27,6 +27,17 @@ class Agent(Part):
     options: dict[str, Any] = Field(default_factory=dict, description="Options of that agent, such as url or model.")
 
 
+class JudgeExample(Part):
+    """An item with the right answers, which a language model reads before it judges; a judge does not judge its examples."""
+
+    item: str = Field(description="Id of the item: one for practice, a gold item, or any other.")
+    answers: dict[str, Any] = Field(
+        min_length=1,
+        description="Criterion to its answer: a value; the chosen system for a choice; system to value where several are rated.",
+    )
+    reasons: str = Field(default="", description="Why, in a sentence or two.")
+
+
 class Judge(Part):
     """A judge that rates the items beside people."""
 
@@ -39,6 +50,12 @@ class Judge(Part):
         default=None, description="Language models: how the model is reached; the command line may say it instead."
     )
     items: Literal["all"] | list[str] = Field(default="all", description="Which items it rates: all, or these ids.")
+    rubric: str = Field(
+        default="", description="Language models: what to look for, beside the study's instructions and criteria."
+    )
+    examples: list[JudgeExample] = Field(
+        default_factory=list, description="Language models: items with the right answers."
+    )
     samples: int = Field(default=1, ge=1, description="Language models: how often each item is asked.")
     orders: Literal["both", "one"] = Field(
         default="both", description="Choices between two: asked in both orders, or in one that is drawn."

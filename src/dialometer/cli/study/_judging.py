@@ -24,9 +24,11 @@ from dialometer.flow.engine import Flow
 from dialometer.judges.access import JudgeAccess, LocalAccess, ServerAccess
 from dialometer.judges.asking import Asking
 from dialometer.judges.batches import BatchRead, check_has_batches, read_batch, write_batch
+from dialometer.judges.guidance import guidance
 from dialometer.judges.items import ItemJudge, JudgingProgress, missing_in_words
 from dialometer.judges.model_client import ModelClient, Usage
 from dialometer.judges.run import JudgeProgress, ModelRater
+from dialometer.model.item import Item
 from dialometer.model.judges import Judge
 from dialometer.model.study import Study
 from dialometer.registry import did_you_mean
@@ -138,7 +140,7 @@ class JudgeSettings:
                 remedy="check --endpoint, --model and the agent in the study file",
             ) from error
 
-    def asking(self, name: str, model: ChatModel, budget: float | None) -> Asking:
+    def asking(self, judge: Judge, model: ChatModel, budget: float | None) -> Asking:
         """How this judge is asked."""
         client = ModelClient(
             model,
@@ -148,7 +150,9 @@ class JudgeSettings:
             budget=budget,
             takes_schema=self.json_schema,
         )
-        return Asking(client, self.persona, self.n_asks, self.has_reasons, self.is_asked_again)
+        return Asking(
+            client, self.persona, self.n_asks, self.has_reasons, guidance(self.study, judge), self.is_asked_again
+        )
 
 
 def extra_fields(given: Sequence[str]) -> dict[str, Any]:
@@ -172,7 +176,7 @@ def take_part(settings: JudgeSettings, raters: int, *, url: str, api_key: str, d
     """Lets models take part in the study as raters."""
     outcomes = []
     for judge, model in settings.judges():
-        asking = settings.asking(judge.name, model, settings.budget)
+        asking = settings.asking(judge, model, settings.budget)
 
         def run(access: JudgeAccess, asking: Asking = asking, name: str = judge.name) -> JudgeProgress:
             rater = ModelRater(settings.study, access, asking, settings.n_parallel, name)
@@ -251,7 +255,7 @@ def judge_items(
         for judge, model in judges:
             spent = sum(_cost(settings, progress.spent) or 0.0 for _, progress, _ in outcomes)
             left = None if settings.budget is None else max(0.0, settings.budget - spent)
-            asking = settings.asking(judge.name, model, left)
+            asking = settings.asking(judge, model, left)
             asking.client.is_offline = is_batch
             if is_batch:
                 check_has_batches(asking.client)
@@ -278,8 +282,11 @@ def judge_items(
         raise typer.Exit(1)
 
 
-def _items(study: Study, judge: Judge) -> list[Any]:
-    return [] if judge.items == "all" else [study.items_by_id[item] for item in judge.items]
+def _items(study: Study, judge: Judge) -> list[Item]:
+    """The items that a judge judges: all or those declared, without its examples."""
+    examples = {example.item for example in judge.examples}
+    wanted = study.rated_items if judge.items == "all" else [study.items_by_id[item] for item in judge.items]
+    return [item for item in wanted if item.id not in examples]
 
 
 @contextmanager

@@ -11,6 +11,12 @@ def _judges_can_be_used(c: Checker) -> None:
     for i, judge in enumerate(c.spec.judges):
         for j, item in enumerate(judge.items if isinstance(judge.items, list) else ()):
             c.known(item, c.study.items_by_id, "item", ("judges", i, "items", j))
+        for j, system in enumerate(judge.own_systems):
+            c.known(system, [one.name for one in c.spec.systems], "system", ("judges", i, "own_systems", j))
+        for j, example in enumerate(judge.examples):
+            c.known(example.item, c.study.items_by_id, "item", ("judges", i, "examples", j, "item"))
+            for name in example.answers:
+                c.known(name, c.study.criteria_by_name, "criterion", ("judges", i, "examples", j, "answers", name))
         if judge.agent is not None and judge.kind != "model":
             c.add(
                 ("judges", i, "agent"), "only language models are reached by an agent", "remove it, or use kind: model"

@@ -90,7 +90,7 @@ def _compared(data: StudyData, criterion: str, people: pl.DataFrame, models: pl.
         return None
     study = data.study
     scale = study.scale_for(study.criteria_by_name[criterion], study.spec.presentation)
-    is_choice = scale.type in compared_types(study, "one")
+    is_choice = scale.type in [*compared_types(study, "one"), *compared_types(study, "ends")]
     if scale.compares and not is_choice:
         return None
     is_number = scale.is_numeric and not is_choice
@@ -109,7 +109,7 @@ def _compared(data: StudyData, criterion: str, people: pl.DataFrame, models: pl.
         found = frame.filter(pl.col("rater").is_in(list(columns))).join(things, on=key)
         row = found["thing"].to_numpy()
         column = np.array([columns[rater] for rater in found["rater"].to_list()], dtype=np.int64)
-        values[row, column] = _coded(found, labels, is_number=is_number)
+        values[row, column] = _coded(found, labels, scale, is_number=is_number)
         return values
 
     judges = {
@@ -151,10 +151,11 @@ def _labels(scale: Scale, both: list[pl.DataFrame], *, is_choice: bool, is_numbe
     return tuple(given)
 
 
-def _coded(found: pl.DataFrame, labels: tuple[str, ...], *, is_number: bool) -> Floats:
-    """Labels as their places; numbers as they are."""
+def _coded(found: pl.DataFrame, labels: tuple[str, ...], scale: Scale, *, is_number: bool) -> Floats:
+    """Labels as their places; numbers as they are, magnitudes as logarithms."""
     if is_number:
-        return found["value"].to_numpy()
+        values = found["value"].to_numpy()
+        return np.log(np.where(values > 0, values, np.nan)) if scale.unit == "log" else values
     places = {label: float(i) for i, label in enumerate(labels)}
     return np.array([places[choice] for choice in found["choice"].to_list()])
 

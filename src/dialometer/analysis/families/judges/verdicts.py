@@ -189,6 +189,9 @@ def _best(
         if not known:
             continue
         best = max(known, key=lambda system: known[system].value)
+        if len(known) > 1 and len({round(estimate.value, 9) for estimate in known.values()}) == 1:
+            words.append(f"{judge} finds all systems alike")
+            continue
         words.append(
             f"{judge} puts {system_label(study, best)} first, {with_interval(known[best], is_percent=is_choice)}"
         )
