@@ -86,7 +86,8 @@ def test_torch_stays_in_its_rooms():
 PARTS = {
     "web": ["server", "rater", "api", "study_app", "dashboard", "run"],
     "stats": [
-        "observations", "compute", "sequential", "bootstrap", "clustered", "icc", "agreement", "effects", "ranking", "retrieval",
+        "observations", "compute", "sequential", "bootstrap", "clustered", "judged", "icc", "agreement", "effects", "ranking",
+        "retrieval",
     ],
     "learned": ["data", "cmade", "gaussian", "evaluators", "experiments", "store_in_study"],
 }  # fmt: skip
@@ -136,7 +137,17 @@ ANALYSIS_LINES = [
     {"shared"},
     {
         f"families.{name}"
-        for name in ("ratings", "pairs", "votes", "nominal", "annotations", "candidates", "conversations", "judges")
+        for name in [
+            "ratings",
+            "pairs",
+            "votes",
+            "nominal",
+            "annotations",
+            "candidates",
+            "conversations",
+            "judges",
+            "judged",
+        ]
     },
     {"families.common"},
     {"planning", "reproduce"},

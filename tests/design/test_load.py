@@ -107,7 +107,7 @@ def test_bins_are_checked(tmp_path):
 
 
 def test_the_templates_that_are_promised():
-    names = "acute anchoring arena avatar best-worst chat compare likert mqm pairs rubric strategies wizard"
+    names = "acute anchoring arena avatar best-worst chat compare judged likert mqm pairs rubric strategies wizard"
     assert template_names() == names.split()
 
 

@@ -38,6 +38,17 @@ class JudgeExample(Part):
     reasons: str = Field(default="", description="Why, in a sentence or two.")
 
 
+class SimulatedJudge(Part):
+    """How a simulated judge differs from the truth that simulated raters see; in standard deviations of quality."""
+
+    noise_sd: float = Field(default=0.5, ge=0, description="Noise of a single score.")
+    slope: float = Field(default=1.0, description="How much of a difference in quality it sees; 0 is a useless judge.")
+    lifts: dict[str, float] = Field(
+        default_factory=dict, description="System to what it is liked too much, or too little."
+    )
+    first_place: float = Field(default=0.0, description="Choices: advantage of the response that is shown first.")
+
+
 class Judge(Part):
     """A judge that rates the items beside people."""
 
@@ -67,6 +78,9 @@ class Judge(Part):
     own_systems: list[Name] = Field(
         default_factory=list,
         description="Systems of the judge's own family, for the check of self-preference; taken from names if left out.",
+    )
+    simulated: SimulatedJudge | None = Field(
+        default=None, description="How `dialometer simulate` plays this judge; it does not if left out."
     )
     trained_on: Literal["other", "this"] = Field(
         default="other",

@@ -138,6 +138,8 @@ def warnings(data: StudyData) -> tuple[str, ...]:
     """What a reader must know before the first number."""
     notes = [SOURCE_WORDS[source] for source in data.sources if source in SOURCE_WORDS]
     others = set(data.sessions["source"].unique()) - set(data.sources) - set(ADJUDICATORS)
+    if data.study.spec.analysis.judges is not None:
+        others -= {"model"}
     if others:
         notes.append(f"Judgments from other sources ({', '.join(sorted(others))}) are not in this report.")
     if data.is_about_judges:

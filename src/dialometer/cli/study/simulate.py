@@ -71,6 +71,7 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.flow.engine import Flow, now_ms
         from dialometer.flow.simulated import EngineAccess
+        from dialometer.flow.simulated_judges import simulate_judges
         from dialometer.simulate.rater import Habits
         from dialometer.simulate.run import settle, simulate
         from dialometer.simulate.server_client import ServerClient
@@ -107,13 +108,14 @@ def add_to(app: typer.Typer) -> None:
             return
         with open_store(folder, database) as store:
             kept = keep(has_raters=next(iter(store.sessions.all(source="simulated")), None) is not None)
-            access = EngineAccess(Flow(study, store))
-            progress = run(access, _start_ms(store))
+            access, start_ms = EngineAccess(Flow(study, store)), _start_ms(store)
+            progress = run(access, start_ms)
             settled = None
             if study.spec.adjudication is not None and adjudicators:
                 last_ms = max(session.last_seen_at_ms for session in store.sessions.all(source="simulated"))
                 settled = settle(study, access, truth, n_adjudicators=adjudicators, seed=seed, start_ms=last_ms)
-            _tell(study, store, progress, settled, as_json=as_json)
+            judged = simulate_judges(study, store, truth, seed=seed, at_ms=start_ms)
+            _tell(study, store, progress, settled, judged, as_json=as_json)
         if not as_json:
             _tell_next(folder, database, kept)
 
@@ -164,7 +166,13 @@ def _reporting(n_raters: int) -> Iterator[Callable[[SimulationProgress], None]]:
 
 
 def _tell(
-    study: Study, store: Store, progress: SimulationProgress, settled: SimulationProgress | None, *, as_json: bool
+    study: Study,
+    store: Store,
+    progress: SimulationProgress,
+    settled: SimulationProgress | None,
+    judged: dict[str, int],
+    *,
+    as_json: bool,
 ) -> None:
     from rich.table import Table
 
@@ -176,7 +184,7 @@ def _tell(
     cells = {study.cell_label(condition): counts.get(cell, {}) for cell, condition in enumerate(study.cells)}
     if as_json:
         more = {"n_settled": settled.n_judgments} if settled else {}
-        typer.echo(json.dumps({**asdict(progress), "cells": cells, **more}, indent=2))
+        typer.echo(json.dumps({**asdict(progress), "cells": cells, **more, "judges": judged}, indent=2))
         return
     states = sorted({state for of_cell in cells.values() for state in of_cell})
     table = Table(
@@ -189,6 +197,8 @@ def _tell(
     if settled:
         n = settled.n_judgments
         results.print(f"Adjudicators settled {n:,} disagreement{'' if n == 1 else 's'}.")
+    for name, n_judged in judged.items():
+        results.print(f"The simulated judge {name} gave {n_judged:,} judgments.")
 
 
 def _tell_progress(progress: SimulationProgress, *, as_json: bool = False) -> None:

@@ -54,7 +54,8 @@ def rater_slopes(
     same_length(values=y, times=x, raters=code)
     given = ~(np.isnan(y) | np.isnan(x))
     slopes, errors, free = _lines(y[given], x[given], code[given], len(names))
-    usable = np.flatnonzero(np.isfinite(errors) & (errors > 0))
+    known = errors[np.isfinite(errors)]
+    usable = np.flatnonzero(errors > 1e-9 * known.max(initial=0))  # a perfect line has no error but rounding
     if len(usable) < 2:
         return None
     b, se, df = slopes[usable], errors[usable], free[usable]

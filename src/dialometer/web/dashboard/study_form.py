@@ -119,6 +119,8 @@ class StudyForm:
         is_given = key in parent if isinstance(parent, dict) else True
         value = parent[key] if is_given else schema.get("default")
         value = _nothing(schema) if value is None else value
+        if value == "" and any("properties" in self._resolved(one) for one in schema.get("anyOf", ())):
+            value = {}
         base = {
             "path": path,
             "label": _label(str(key)),
@@ -163,6 +165,8 @@ class StudyForm:
                 is_map = "properties" in inner or "oneOf" in inner
                 return "map" if is_map else "pairs" if _is_flat(value) else "yaml"
         if "oneOf" in schema or any("properties" in self._resolved(one) for one in schema.get("anyOf", ())):
+            if isinstance(value, int | float | list):  # a short form, such as a share or a list of names
+                return "yaml"
             return "told" if isinstance(value, str) else "group"
         if any(self._resolved(one).get("type") == "array" for one in schema.get("anyOf", ())):
             return "lines"

@@ -1,0 +1,1 @@
+"""Human raters corrected by judges: the answer of studies that declare it."""

@@ -1,0 +1,90 @@
+"""Human raters corrected by judges in a report: from the template's study file to tables, verdict and warnings."""
+
+import math
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.data import load_data
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.families.judged.scores import judged_criteria
+from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
+from dialometer.design.load import load_study
+from dialometer.design.templates import template_folder
+from dialometer.flow.engine import Flow
+from dialometer.flow.simulated import EngineAccess
+from dialometer.flow.simulated_judges import simulate_judges
+from dialometer.simulate.run import simulate
+from dialometer.simulate.truth import draw_truth
+from dialometer.storage.store import Store
+
+SEED, START_MS = 2, 1_700_000_000_000
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The template with sixteen simulated raters and its simulated judge."""
+    study = load_study(template_folder("judged"))
+    truth = draw_truth(study, SEED, item_sd=1.0)
+    with Store.open(tmp_path_factory.mktemp("judged") / "study.db") as store:
+        simulate(study, EngineAccess(Flow(study, store)), truth, n_raters=16, seed=SEED, start_ms=START_MS)
+        assert simulate_judges(study, store, truth, seed=SEED, at_ms=START_MS) == {"reader": 192}
+        assert simulate_judges(study, store, truth, seed=SEED, at_ms=START_MS) == {}
+        chances = {
+            chance for session in store.sessions.all(source="simulated") for chance in session.draw.chances.values()
+        }
+        assert chances == {0.25}
+        yield load_data(study, store)
+
+
+def test_the_report_answers_with_the_corrected_estimate(data):
+    report = analyse(data.study, data, n_resamples=100)
+    assert report.summary.answer.startswith("Hypothesis supported: Guided responses help more than brief ones.")
+    assert "16 raters judged 24 items; reader scored 96 items." in report.summary.certainty
+    assert not any("not in this report" in warning for warning in report.summary.warnings)
+    tables = {table.name: table for table in report.tables()}
+    (row,) = tables["judged_ratings"].rows
+    cells = dict(zip([column.name for column in tables["judged_ratings"].columns], row, strict=True))
+    assert cells["judge"].value < cells["both"].value < 0  # the judge likes guided responses too much
+    assert cells["both"].low < -1.0 < cells["both"].high + 0.5
+    assert cells["narrower"] > 0.2
+    assert cells["worth"] > 1.5 * cells["n"]
+    assert math.isnan(cells["judge"].p_value)
+    assert {row[1] for row in tables["judged_ratings_systems"].rows} == {"Brief", "Guided"}
+    assert report.summary.figure is not None
+    assert report.summary.figure.name == "judged"
+    assert report.summary.verdicts[0].result == "supported"
+
+
+def test_the_verdict_is_that_of_the_corrected_test(data):
+    options, comparison = Options.declared(data.study), primary_comparison(data.study)
+    family = deciding_family(data.study, comparison)
+    (test,) = family.primary_tests(data, comparison, options).values()
+    (corrected,) = judged_criteria(data, options)[0].pairs.values()
+    assert (test.value, test.low, test.p_value) == (corrected.both.value, corrected.both.low, corrected.both.p_value)
+
+
+def test_repeated_sessions_of_a_judge_are_one_judge(data):
+    """The same judgments twice over, as of a second session: nothing gets more certain."""
+    twice = replace(
+        data, by_models=pl.concat([data.by_models, data.by_models.with_columns(pl.lit("again").alias("session"))])
+    )
+    options = Options.declared(data.study)
+    (once,), (again,) = (judged_criteria(part, options)[0].pairs.values() for part in (data, twice))
+    assert once == again
+
+
+def test_without_its_judge_the_report_is_that_of_raters_alone(data):
+    silent = replace(data, by_models=data.by_models.clear())
+    report = analyse(data.study, silent, n_resamples=100)
+    assert any("reader, of which no judgments are stored" in warning for warning in report.summary.warnings)
+    (corrected,) = judged_criteria(silent, Options.declared(data.study))[0].pairs.values()
+    assert corrected.both.value == corrected.people.value
+    assert "adds nothing" in report.summary.certainty
+
+
+def test_studies_without_declared_judges_are_left_alone():
+    likert = load_study(template_folder("likert"))
+    assert type(deciding_family(likert)).__name__ == "Ratings"
