@@ -49,7 +49,9 @@ def judged_mean_bootstrap(
         drawn = rng.integers(0, n, size=(size, n))
         counts = np.bincount((drawn + n * np.arange(size)[:, None]).ravel(), minlength=size * n).reshape(size, n)
         place = slice(start, start + size)
-        resampled[place] = _estimates(np.asarray(counts @ parts, dtype=np.float64), n, first[place], second[place], n_other)
+        resampled[place] = _estimates(
+            np.asarray(counts @ parts, dtype=np.float64), n, first[place], second[place], n_other
+        )
     value = _estimates(parts.sum(0)[None], n, np.array([other.mean()]), np.array([np.mean(other**2)]), n_other)[0]
     low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     return Estimate(
