@@ -43,6 +43,7 @@ def test_a_folder_of_prompts_becomes_a_study(here):
         (("systems.yaml", SYSTEMS.replace("  - {name: two", "  - {name: one")), "one"),
         (("systems.yaml", SYSTEMS.replace("scripted", "scriptet")), "unknown agent 'scriptet'"),
         (("prompts/basil.md", " \n"), "the file is empty"),
+        (("prompts/rice-cooking.md", "How long?"), "two files are called 'rice_cooking'"),
     ],
 )
 def test_what_is_missing_is_said(here, change, message):
@@ -55,6 +56,12 @@ def test_what_is_missing_is_said(here, change, message):
 def test_prompts_and_agents_belong_together(here):
     refused = invoke("new", "arena", "s", "--prompts", "prompts", fails=True)
     assert "--agents systems.yaml" in " ".join(refused.split())
+    both = ("new", "arena", "s", "--prompts", "prompts", "--agents", "systems.yaml", "--items", 3)
+    assert "leave --responses, --systems and --items out" in " ".join(invoke(*both, fails=True).split())
+    talk = [{"role": role, "content": "Hello."} for role in ("user", "assistant", "user")]
+    (here / "talks.jsonl").write_text(json.dumps({"messages": talk}))
+    refused = invoke("new", "arena", "s", "--prompts", "talks.jsonl", "--agents", "systems.yaml", fails=True)
+    assert "has several turns" in refused
     lines = [json.dumps({"prompt": "What is new?"})]
     (here / "prompts.jsonl").write_text("\n".join(lines))
     invoke("new", "arena", "from-file", "--prompts", "prompts.jsonl", "--agents", "systems.yaml")

@@ -113,6 +113,11 @@ def add_to(app: typer.Typer) -> None:
                 )
             responses = [first, second]
         if prompts or agents:
+            if responses or systems or n_items:
+                raise DialometerError(
+                    "--prompts and --agents make a live study, which has no files of responses",
+                    remedy="leave --responses, --systems and --items out",
+                )
             copied = _live(template, prompts, agents, target)
         elif responses:
             from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
@@ -134,12 +139,13 @@ def add_to(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps({"folder": str(target), "files": [path.name for path in copied], "notes": notes}))
             return
-        results.print(f"Wrote {len(copied)} files to [bold]{target}[/]:")
+        shown = escape(str(target))
+        results.print(f"Wrote {len(copied)} files to [bold]{shown}[/]:", soft_wrap=True)
         for path in copied:
-            results.print(f"  {path.name}")
+            results.print(f"  {escape(path.name)}")
         for note in notes:
             results.print(escape(f"Note: {note}."))
-        results.print(f"\nNext: [bold]dialometer check {target}[/]")
+        results.print(f"\nNext: [bold]dialometer check {shown}[/]", soft_wrap=True)
 
 
 def _live(template: str, prompts: Path | None, agents: Path | None, target: Path) -> list[Path]:

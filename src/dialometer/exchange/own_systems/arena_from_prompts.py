@@ -35,8 +35,16 @@ on this page. If you would like to hear about the results, write to {{contact}}.
 def read_prompt_texts(path: Path) -> dict[str, str]:
     """Prompts by id: every text file of a folder, named like its file, or those of one file as ``respond`` reads it."""
     if not path.is_dir():
-        return {item["id"]: item["context"][-1]["text"] for item in read_prompts(path)[0]}
-    texts = {}
+        items = read_prompts(path)[0]
+        longer = next((item["id"] for item in items if len(item["context"]) > 1), None)
+        if longer is not None:
+            raise DialometerError(
+                f"the prompt '{longer}' has several turns, but raters begin the conversation themselves",
+                where=str(path),
+                remedy="give each prompt as one message",
+            )
+        return {item["id"]: item["context"][0]["text"] for item in items}
+    texts: dict[str, str] = {}
     for file in sorted(path.iterdir()):
         if file.suffix in SUFFIXES and file.is_file():
             text = " ".join(file.read_text(encoding="utf-8-sig", errors="replace").split())
@@ -44,7 +52,10 @@ def read_prompt_texts(path: Path) -> dict[str, str]:
                 raise DialometerError(
                     "the file is empty", where=str(file), remedy="write the prompt, or remove the file"
                 )
-            texts[plain_name(file.stem) or file.stem] = text
+            name = plain_name(file.stem) or file.stem
+            if name in texts:
+                raise DialometerError(f"two files are called '{name}'", where=str(file), remedy="rename one")
+            texts[name] = text
     if not texts:
         raise DialometerError(
             "the folder has no prompts", where=str(path), remedy=f"one file a prompt, ending in {' or '.join(SUFFIXES)}"
