@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from commands import invoke, result_of
+from dialometer.agents.interface import Reply
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import AgentError
@@ -133,3 +134,27 @@ def test_a_wrong_reply_field_names_system_option_and_keys(tmp_path, models):
     assert "usage.prompt_tokens (a number)" in problem["message"]
     assert problem["field"] == "systems.1.agent.options.reply_field"
     assert "reply_field: answer" in path.read_text().splitlines()[problem["line"] - 1]
+
+
+def test_suggestions_to_a_wizard_are_paid_from_the_budget(folder, arrive, models):
+    place = folder({"prices": PRICES, "budget": 2 * COST})
+    path = place / "study.yaml"
+    spec = yaml.safe_load(path.read_text())
+    for system in spec["systems"]:
+        system["agent"] = {"type": "wizard", "options": {"suggest": [system["agent"]]}}
+    path.write_text(yaml.safe_dump(spec, sort_keys=False))
+    person = arrive(load_study(place))
+    person.walk_to("chat")
+    chats = Chats(person.flow.study, person.flow.store)
+    item = person.flow.study.items_by_id[person.screen.item.id]
+    chats.hear(person.session, item.id, "One", 1)
+    assert chats.suggestions(person.session, item)
+    assert chats.spending._spent() == pytest.approx(COST)
+    assert person.flow.store.conversations.agent_costs() == (0.0, 0)
+    chats.tell(person.session, item.id, 1, Reply("By hand.", {"wizard": "Ann"}), 2)
+    assert person.flow.store.conversations.agent_costs() == (pytest.approx(COST), 1)
+    chats.hear(person.session, item.id, "Two", 3)
+    assert chats.suggestions(person.session, item)
+    n_asked = len(models.requests)
+    assert chats.suggestions(person.session, item) == [], "the budget is spent"
+    assert len(models.requests) == n_asked

@@ -6,7 +6,7 @@ ACM Transactions on Information Systems 2 (1984).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pydantic import Field, PrivateAttr, field_validator
@@ -54,15 +54,21 @@ class Wizard(Agent):
             remedy="serve the study and open the wizard console",
         )
 
-    def suggestions(self, history: Sequence[Turn], *, seed: int = 0) -> list[str]:
-        """What the suggesting agents would say; one that fails suggests nothing."""
+    def proposals(self, history: Sequence[Turn], *, seed: int = 0) -> Iterator[tuple[str, Reply]]:
+        """What the suggesting agents would say, each with the name of its model; one that fails suggests nothing."""
         build = self._build or (lambda suggesting: AGENTS.get(suggesting.type).model_validate(suggesting.options))
-        texts: list[str] = []
         for suggesting in self.suggest:
+            agent = build(suggesting)
             try:
-                text = build(suggesting).reply(history, seed=seed).text.strip()
+                yield str(getattr(agent, "model", "")), agent.reply(history, seed=seed)
             except AgentError:
                 continue
-            if text and text not in texts:
-                texts.append(text)
-        return texts
+
+    def suggestions(self, history: Sequence[Turn], *, seed: int = 0) -> list[str]:
+        """The texts of the proposals, each once."""
+        return different_texts(reply for _, reply in self.proposals(history, seed=seed))
+
+
+def different_texts(replies: Iterable[Reply]) -> list[str]:
+    """The texts of replies in their order, each once and none that is empty."""
+    return list(dict.fromkeys(text for reply in replies if (text := reply.text.strip())))

@@ -11,6 +11,7 @@ from dialometer.agents import Agent, Reply
 from dialometer.agents.access import AgentAccess
 from dialometer.agents.calling import MAX_REPLY_LENGTH
 from dialometer.agents.interface import timed
+from dialometer.agents.wizard import Wizard, different_texts
 from dialometer.errors import AgentError, FlowError, UnknownName
 from dialometer.flow.agents import build_agent
 from dialometer.flow.spending import Spending
@@ -73,6 +74,8 @@ class Chats:
         self.clock = clock
         self._agents: dict[str, Agent] = {}
         self._failed: dict[tuple[str, str], list[dict[str, object]]] = {}
+        self._suggested: dict[tuple[str, str], list[dict[str, object]]] = {}
+        """What suggestions to a wizard have cost since the wizard's last response, by session and item."""
         self.spending = Spending(study.spec.live, store)
         self._names = {system.name: _names_of(system) for system in study.spec.systems}
 
@@ -204,10 +207,30 @@ class Chats:
             on_text(delta.text)
         raise AgentError("the agent's stream ended without a reply", remedy="fix the agent")
 
+    def suggestions(self, session: Session, item: ChatItem) -> list[str]:
+        """What the agents that suggest to a wizard would say now; nothing once the budget is spent, from which they are paid."""
+        agent = self.agent(item.system)
+        if not isinstance(agent, Wizard):
+            return []
+        try:
+            self.spending.check()
+        except AgentError:
+            return []
+        history = self.history(session, item.id)
+        proposed = list(agent.proposals(history, seed=session.ordinal))
+        costs = [self.spending.of_suggestion(model, history, reply) for model, reply in proposed]
+        if paid := [cost for cost in costs if cost]:
+            self._suggested.setdefault((session.id, item.id), []).extend(paid)
+        return different_texts(reply for _, reply in proposed)
+
     def tell(self, session: Session, item_id: str, n: int, reply: Reply, at_ms: int) -> Reply:
         """Stores turn ``n``, the reply of whoever answers, before the rater sees it; gives it back as it was stored."""
-        text = shown_reply(reply)
-        self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "agent", text, at_ms, dict(reply.details)))
+        text, details = shown_reply(reply), dict(reply.details)
+        suggested = self._suggested.pop((session.id, item_id), [])
+        if suggested:
+            details["suggestions"] = suggested
+        self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "agent", text, at_ms, details))
+        self.spending.suggestions_stored(suggested)
         return Reply(text, reply.details)
 
     def _item(self, item_id: str) -> ChatItem:

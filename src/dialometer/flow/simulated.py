@@ -130,7 +130,7 @@ class EngineAccess:
     def _as_wizard(self, current: Session, item: ChatItem, agent: Wizard, at_ms: int) -> str:
         """A simulated wizard sends the first suggestion."""
         item_id = item.id
-        replies = agent.suggestions(self.chats.history(current, item_id), seed=current.ordinal) or agent.canned
+        replies = self.chats.suggestions(current, item) or agent.canned
         if not replies:
             raise FlowError(
                 f"nobody answers as '{item.system}': a simulated wizard only sends what is suggested",

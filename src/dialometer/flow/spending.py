@@ -28,6 +28,8 @@ class Spending:
         self.store = store
         self._stored = 0.0
         self._own = 0.0
+        self._suggested = 0.0
+        """Suggestions to wizards, which are stored only with the wizard's own response."""
         self._looked_at = -math.inf
         self._counting = Lock()
 
@@ -53,7 +55,7 @@ class Spending:
             if time.monotonic() - self._looked_at > LOOK_AGAIN_S:
                 self._stored, _ = self.store.conversations.agent_costs()
                 self._own, self._looked_at = 0.0, time.monotonic()
-            return self._stored + self._own
+            return self._stored + self._own + self._suggested
 
     def of_reply(self, model: str, turns: Sequence[Turn], reply: Reply) -> dict[str, Any]:
         """What a reply has cost, for its record; nothing where the model has no price."""
@@ -62,6 +64,20 @@ class Spending:
     def of_failure(self, model: str, turns: Sequence[Turn], text: str) -> dict[str, Any]:
         """What a reply that broke off has cost, as far as it came."""
         return self._counted(cost_of(self.live, model, {}, turns, text)) if text else {}
+
+    def of_suggestion(self, model: str, turns: Sequence[Turn], reply: Reply) -> dict[str, Any]:
+        """What a suggestion to a wizard has cost; it counts at once, and is stored later (:meth:`suggestions_stored`)."""
+        cost = cost_of(self.live, model, reply.details, turns, reply.text)
+        with self._counting:
+            self._suggested += cost.get("cost", 0.0)
+        return cost
+
+    def suggestions_stored(self, costs: Sequence[Mapping[str, Any]]) -> None:
+        """Notes that the costs of suggestions are now in the database."""
+        amount = sum(cost.get("cost", 0.0) for cost in costs)
+        with self._counting:
+            self._suggested = max(0.0, self._suggested - amount)
+            self._own += amount
 
     def _counted(self, cost: dict[str, Any]) -> dict[str, Any]:
         with self._counting:

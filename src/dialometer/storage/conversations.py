@@ -105,14 +105,15 @@ class Conversations(StorePart):
             ]
 
     def agent_costs(self) -> tuple[float, int]:
-        """What all stored responses of agents have cost together, failed tries included, and how many have a cost."""
+        """What all stored responses of agents have cost together, failed tries and suggestions to wizards included, and how
+        many have a cost."""
         total, n_turns = 0.0, 0
         query = select(chat_turns.c.meta).where(chat_turns.c.role == "agent", chat_turns.c.meta.contains('"cost"'))
         with self.database.reading() as connection:
             for (text,) in connection.execute(query):
                 meta = mapping_from_json(text)
-                tries = meta.get("failed_tries") or ()
-                total += sum(part.get("cost") or 0.0 for part in (meta, *tries))
+                more = (*(meta.get("failed_tries") or ()), *(meta.get("suggestions") or ()))
+                total += sum(part.get("cost") or 0.0 for part in (meta, *more))
                 n_turns += 1
         return total, n_turns
 

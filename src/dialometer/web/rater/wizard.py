@@ -223,14 +223,8 @@ class WizardPages:
         """What the study's suggesting agents would say now."""
         await self._wizard(request)
         chat = await run_in_threadpool(self.queue.chat, request.path_params["chat"])
-        agent = self.service.chats.agent(chat.item.system)
-        assert isinstance(agent, Wizard)
-
-        def ask() -> list[str]:
-            history = self.service.chats.history(chat.session, chat.item.id)
-            return agent.suggestions(history, seed=chat.session.ordinal)
-
-        return JSONResponse({"suggestions": await self.service.in_thread(ask)})
+        suggested = await self.service.in_thread(lambda: self.service.chats.suggestions(chat.session, chat.item))
+        return JSONResponse({"suggestions": suggested})
 
     async def _wizard(self, request: Request) -> tuple[str, str]:
         secret = cookie(request, WIZARD_COOKIE)
