@@ -19,7 +19,7 @@ from dialometer.storage.store import Store
 from dialometer.storage.table import long_table
 from fake_models import Said, fake_models
 
-TEMPLATES = ("acute", "anchoring", "best-worst", "likert", "strategies", "chat")
+TEMPLATES = ("acute", "anchoring", "best-worst", "likert", "strategies", "chat", "arena")
 
 
 def table_of(folder):

@@ -80,6 +80,7 @@ class LocalAccess:
     def say(self, session: str, item_id: str, text: str) -> None:
         """The reply is stored before this returns."""
         held = self.flow.store.sessions.get(session)
+        item_id = self.flow.study.own_id(item_id)
         if self._is_arena:
             self.arenas.exchange(held, item_id, text, now_ms())
         else:
@@ -88,6 +89,7 @@ class LocalAccess:
     def wait_for_reply(self, session: str, item_id: str) -> None:
         """Asks the agent again."""
         held = self.flow.store.sessions.get(session)
+        item_id = self.flow.study.own_id(item_id)
         if self._is_arena:
             self.arenas.catch_up(held, item_id, now_ms())
         else:
