@@ -9,6 +9,7 @@ import yaml
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template, template_names
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
+from dialometer.flow.stored_screens import unfinished_screens
 from dialometer.model.item import ArenaItem, ChatItem
 
 
@@ -366,3 +367,20 @@ def test_remaining_time_begins_with_what_raters_were_told(shorten, arrive):
     arrived = arrive(study, "somebody")
     assert study.spec.recruitment.minutes
     assert arrived.flow.remaining_s(arrived.session) == pytest.approx(60 * study.spec.recruitment.minutes, rel=0.02)
+
+
+def test_a_rater_who_withdraws_while_the_screens_are_checked_lacks_none(shorten, arrive, monkeypatch):
+    """`verify` on a running server: the session was read before, its screens are read after the withdrawal."""
+    study = shorten("anchoring")
+    taking_part = arrive(study)
+    taking_part.finish()
+    store = taking_part.flow.store
+    assert unfinished_screens(study, store) == ([], 1, 0)
+    read = store.submissions.screens_by_session
+
+    def withdrawn_meanwhile():
+        store.withdrawals.withdraw(taking_part.session.id, 1)
+        return read()
+
+    monkeypatch.setattr(store.submissions, "screens_by_session", withdrawn_meanwhile)
+    assert unfinished_screens(study, store) == ([], 0, 0)
