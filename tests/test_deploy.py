@@ -1,5 +1,6 @@
 """What deploy/ says of commands, options, metrics, libraries and pages is true of this version."""
 
+import os
 import re
 import shlex
 import shutil
@@ -99,3 +100,41 @@ def test_systemd_understands_the_units(unit):
     )
     problems = [line for line in ended.stderr.splitlines() if "is not executable" not in line]
     assert not problems
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["caddy", "validate", "--adapter", "caddyfile", "--config", "Caddyfile"],
+        ["promtool", "check", "rules", "alerts.yml"],
+        ["promtool", "check", "config", "prometheus.yml"],
+    ],
+    ids=" ".join,
+)
+def test_the_programs_that_read_the_files_accept_them(command, tmp_path):
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    folders = {"XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "SITE": "study.example.org"}
+    ended = subprocess.run(
+        command, cwd=DEPLOY, env=os.environ | folders, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_compose_file_names_files_volumes_and_services_that_exist():
+    text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+    known = set(re.findall(r"^(\w+)=", (DEPLOY / "example.env").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"\$\{(\w+)", text)) <= known
+    content = yaml.safe_load(text)
+    services = content["services"]
+    volumes = set(content.get("volumes", {}))
+    for name, service in services.items():
+        assert set(service.get("depends_on", ())) <= set(services), name
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            if source.startswith("$"):
+                continue
+            assert (DEPLOY / source).exists() if source.startswith(".") else source in volumes, (name, source)
+        if "build" in service:
+            build = service["build"]
+            assert (DEPLOY / build["context"] / build["dockerfile"]).is_file(), name

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from dialometer.errors import ReadError
-from dialometer.readers import read_dialogues
+from dialometer.readers import columnar, read_dialogues
 from dialometer.readers.columnar import is_columnar
 
 CHATS = pl.DataFrame(
@@ -104,3 +104,21 @@ def test_other_folders_are_none(tmp_path):
     assert not is_columnar(tmp_path)
     with pytest.raises(ReadError, match="a folder"):
         read_dialogues(tmp_path)
+
+
+def test_one_process_tries_all_files_and_is_replaced_when_it_ends(tmp_path):
+    for number in range(4):
+        pl.DataFrame({"text": [f"row {number}"]}).write_parquet(tmp_path / f"{number}.parquet")
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1" + bytes(40) + b"PAR1")
+    trial = columnar._Trial()
+    try:
+        assert trial.of(str(tmp_path / "0.parquet")) == ""
+        first = trial._process
+        assert trial.of(str(tmp_path / "damaged.parquet"))
+        assert trial.of(str(tmp_path / "1.parquet")) == ""
+        assert trial._process is first
+        first.kill()
+        assert trial.of(str(tmp_path / "2.parquet")) == ""
+        assert trial._process is not first
+    finally:
+        trial.end()

@@ -6,12 +6,14 @@ repositories of data sets hold Parquet files. All are read by polars, part by pa
 
 from __future__ import annotations
 
+import atexit
 import json
 import math
 import os
 import re
 import subprocess  # nosec B404  # see _tried_elsewhere
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,8 +34,6 @@ MAX_FILES = 10_000
 SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 _INFO, _STATE, _DICT = "dataset_info.json", "state.json", "dataset_dict.json"
-_REFUSED = 3
-"""The status with which a process ends that could say why it cannot read a file."""
 SPLIT = "split"
 _PART = re.compile(r"\d{3,}|^(train|test|validation|valid|dev|eval)\b")
 """How the parts of one data set are called."""
@@ -176,35 +176,93 @@ def row_frames(path: Path) -> Iterator[pl.DataFrame]:
 
 @lru_cache(maxsize=256)
 def _tried_elsewhere(path: str, _mtime_ns: int, _n_bytes: int) -> str:
-    """Reads a file in a process of its own first; empty where that went well, else why not.
+    """Reads a file in another process first; empty where that went well, else why not.
 
     A damaged file can make polars' native code end the whole process (it asks for more memory than there is, and stops), and
     that must not be a server, or a session with other work in it.
     """
-    code = "import sys; from dialometer.readers.columnar import read_through; read_through(sys.argv[1])"
-    done = subprocess.run(  # nosec B603  # this Python, a fixed program, a path as its argument
-        [sys.executable, "-c", code, path],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        check=False,
+    return _TRIAL.of(path)
+
+
+IDLE_S = 10.0
+"""After so long without a file the process that tries them ends by itself."""
+
+
+class _Trial:
+    """One process that tries the files of a command, one after the other: starting it takes longer than most files."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        """Whose process it is: one that was forked has none of its own yet."""
+        self._lock = threading.Lock()
+
+    def of(self, path: str) -> str:
+        """Why a file cannot be read; empty where it can."""
+        with self._lock:
+            told = self._asked(path) if self._process is not None and self._owner == os.getpid() else None
+            if told is None:  # there was none, or it has ended: by itself, or by a file that a new one ends by too
+                self.end()
+                self._process, self._owner = _started(), os.getpid()
+                told = self._asked(path)
+            if told is None:
+                self.end()
+                return "it is damaged"
+            return told
+
+    def _asked(self, path: str) -> str | None:
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            return None
+        try:
+            process.stdin.write(json.dumps(path).encode("ascii") + b"\n")
+            process.stdin.flush()
+        except OSError:
+            return None
+        answer = process.stdout.readline()
+        return str(json.loads(answer)) if answer.endswith(b"\n") else None
+
+    def end(self) -> None:
+        """Ends the process, where there is one."""
+        if self._process is not None and self._owner == os.getpid():
+            self._process.kill()
+            self._process.communicate()
+        self._process = None
+
+
+_TRIAL = _Trial()
+atexit.register(_TRIAL.end)
+
+
+def _started() -> subprocess.Popen[bytes]:
+    code = "from dialometer.readers.columnar import try_files; try_files()"
+    return subprocess.Popen(  # nosec B603  # this Python and a fixed program
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
-    if done.returncode == _REFUSED:
-        return done.stdout.decode("utf-8", "replace").strip() or "it is damaged"
-    return "" if done.returncode == 0 else "it is damaged"
 
 
-def read_through(path: str) -> None:
-    """What the process does: all rows, one part after the other; ends with a status that says how it went."""
+def try_files() -> None:
+    """What the process does: for each path on its input all rows, one part after the other; says how it went."""
+    while True:
+        idle = threading.Timer(IDLE_S, os._exit, (0,))
+        idle.daemon = True
+        idle.start()
+        line = sys.stdin.buffer.readline()
+        idle.cancel()
+        if not line:
+            os._exit(0)
+        sys.stdout.buffer.write(json.dumps(_problem(Path(json.loads(line)))).encode("ascii") + b"\n")
+        sys.stdout.flush()
+
+
+def _problem(path: Path) -> str:
     try:
-        with _told_in_words(Path(path)):
-            for frame in _read(Path(path)):
+        with _told_in_words(path):
+            for frame in _read(path):
                 _as_lines(frame)
     except DialometerError as error:
-        sys.stdout.buffer.write(str(error.__cause__ or error).partition("\n")[0][:200].encode("utf-8", "replace"))
-        sys.stdout.flush()
-        os._exit(_REFUSED)
-    os._exit(0)
+        return str(error.__cause__ or error).partition("\n")[0][:200].strip() or "it is damaged"
+    return ""
 
 
 def _read(path: Path) -> Iterator[pl.DataFrame]:
