@@ -8,6 +8,7 @@ import pytest
 from taking_part import says, sends
 
 from dialometer.agents.calling import MAX_REPLY_LENGTH
+from dialometer.flow.arena import ArenaState
 
 
 @pytest.fixture
@@ -151,6 +152,15 @@ def test_a_message_sent_twice_is_said_once(arena_study, site):
     elsewhere = say(browser, "Something else", n_said=0)
     assert elsewhere.status_code == 409
     assert "elsewhere" in elsewhere.json()["error"]
+
+
+def test_two_tabs_on_two_servers_cannot_both_write(arena_study, site, monkeypatch):
+    there = site(arena_study())
+    browser, _ = at_arena(there)
+    events(say(browser, "First"))
+    monkeypatch.setattr(there.app.service.arenas, "state", lambda *_: ArenaState((0, 0), (), 2, 12))
+    late = say(browser, "Second", n_said=0)
+    assert (late.status_code, "elsewhere" in late.json()["error"]) == (409, True)
 
 
 def test_a_page_loaded_again_while_a_reply_was_written_gets_it(arena_study, site):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dialometer.errors import FlowError
-from dialometer.flow.chat import Chats, checked_message, shown_reply
+from dialometer.flow.chat import Chats, checked_message, shown_reply, store_message
 from dialometer.flow.engine import Flow
 from dialometer.flow.screens import Screen, with_conversations
 from dialometer.model.dialogue import Turn
@@ -114,7 +114,7 @@ class Arenas:
         n_said = self.state(session, item_id).n_said
         if max(n_said[p - 1] for p in places) >= self.item(item_id).max_turns:
             raise FlowError("this conversation has reached its length", remedy="continue to the questions")
-        self.store.conversations.add_turns(
+        turns = (
             ChatTurn(
                 session.id,
                 item_id,
@@ -126,6 +126,7 @@ class Arenas:
             )
             for p in places
         )
+        store_message(self.store, turns)
 
     def answer(
         self,

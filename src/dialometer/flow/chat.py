@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dialometer.agents import Agent, Reply
 from dialometer.agents.access import AgentAccess
@@ -19,7 +19,7 @@ from dialometer.model.dialogue import Turn, clean_text
 from dialometer.model.item import ChatItem
 from dialometer.model.session import Session
 from dialometer.model.study import Study, System
-from dialometer.storage.conversations import ChatTurn
+from dialometer.storage.conversations import ChatTurn, TurnConflict
 from dialometer.storage.store import Store
 
 MAX_MESSAGE_LENGTH = 4000
@@ -42,6 +42,14 @@ def checked_message(text: str, most: int = MAX_MESSAGE_LENGTH) -> str:
             remedy="shorten it" if message else "write something",
         )
     return message
+
+
+def store_message(store: Store, turns: Iterable[ChatTurn]) -> None:
+    """Stores a rater's message; raises :class:`FlowError` where another tab, on another process, was quicker."""
+    try:
+        store.conversations.add_turns(turns)
+    except TurnConflict as error:
+        raise FlowError("this conversation continued elsewhere", remedy="reload the page") from error
 
 
 def shown_reply(reply: Reply) -> str:
@@ -113,7 +121,7 @@ class Chats:
         if turns and turns[-1].role == "user":
             raise FlowError("the agent has not answered yet", remedy="wait for the response")
         n = turns[-1].n + 1 if turns else 0
-        self.store.conversations.add_turn(ChatTurn(session.id, item_id, n, "user", message, at_ms))
+        store_message(self.store, [ChatTurn(session.id, item_id, n, "user", message, at_ms)])
 
     def answer(
         self,

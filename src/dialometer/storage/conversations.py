@@ -34,6 +34,10 @@ class ChatTurn:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
+class TurnConflict(StorageError):
+    """A turn of this number is stored already and says something else: the conversation continued in another process."""
+
+
 PLACES = (1, 2)
 """The two sides of an arena, from left to right."""
 _PER_ROUND = 2 * len(PLACES)
@@ -140,7 +144,7 @@ def _add_turn(connection: Connection, turn: ChatTurn) -> bool:
         connection.execute(insert(chat_turns), {**row, "meta": to_json(dict(turn.meta))})
         return True
     if tuple(stored) != (turn.role, turn.text):
-        raise StorageError(
+        raise TurnConflict(
             f"turn {turn.n} of item '{turn.item_id}' already says something else",
             remedy="read the conversation again and continue after its last turn",
         )

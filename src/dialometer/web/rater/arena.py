@@ -20,12 +20,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from dialometer.errors import AgentError, FlowError, StorageError
+from dialometer.errors import AgentError, FlowError
 from dialometer.flow.arena import ArenaState
 from dialometer.flow.chat import checked_message
 from dialometer.model.live import Live
 from dialometer.model.session import Session
-from dialometer.storage.conversations import PLACES
+from dialometer.storage.conversations import PLACES, TurnConflict
 from dialometer.web.rater.chat import N_AGENTS, TalkLocks, read_message
 from dialometer.web.rater.live_text import HEADERS, NDJSON, PAUSE_S
 from dialometer.web.rater.service import Service
@@ -171,7 +171,7 @@ class ArenaRoom:
             log("agent_failed", rater=session.ordinal, system=system, reason=error.message)
             tell({"place": place, "error": NO_REPLY, "may_retry": True})
             return
-        except (StorageError, FlowError):
+        except (TurnConflict, FlowError):
             # Another process was asked at the same time and has stored its reply; that one counts.
             if place in arenas.state(session, item_id).waiting:
                 raise

@@ -14,11 +14,11 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dialometer.agents.wizard import Wizard
-from dialometer.errors import AgentError, FlowError, StorageError
+from dialometer.errors import AgentError, FlowError
 from dialometer.flow.chat import checked_message
 from dialometer.model.item import ChatItem
 from dialometer.model.session import Session
-from dialometer.storage.conversations import ChatTurn
+from dialometer.storage.conversations import ChatTurn, TurnConflict
 from dialometer.web.rater.live_text import NDJSON, LiveReply, LiveText, streamed
 from dialometer.web.rater.service import Service
 from dialometer.web.rater.turn_drawing import reply_html, reply_renderer
@@ -186,7 +186,7 @@ class ChatRoom:
             self.service.metrics.add("dialometer_replies_total", label="by", value="failed")
             log("agent_failed", rater=session.ordinal, system=item.system, reason=error.message)
             return self._outcome(item, turns, None, error="The response did not come.", may_retry=True)
-        except StorageError:
+        except TurnConflict:
             # Another process was asked at the same time and has stored its reply; that one counts.
             turns = await self._turns(session, item)
             if turns[-1].role != "agent":
