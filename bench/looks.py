@@ -33,7 +33,7 @@ from dialometer.stats.sequential.anytime import AnytimeLook
 from dialometer.stats.sequential.look import SequentialLook
 from dialometer.stats.sequential.planned import PlannedLook
 
-N_RATERS = {"acute": 100, "likert": 100, "strategies": 140}
+N_RATERS = {"acute": 100, "likert": 100, "strategies": 140, "likert, items fixed": 100}
 N_ITEMS = {"strategies": 40}
 WAYS = ("each look alone", "anytime", "obrien_fleming", "pocock")
 ALPHA = 0.05
@@ -42,11 +42,12 @@ Row = list[tuple[int, list[float]]]
 
 @lru_cache
 def study(design: str) -> Study:
-    """The template; of the Likert template two systems are compared, as in most studies."""
-    made = study_of(design, N_ITEMS.get(design))
-    if design != "likert":
+    """The template; of the Likert template two systems are compared, as in most studies, on items that are a sample or not."""
+    name, _, rest = design.partition(", ")
+    made = study_of(name, N_ITEMS.get(name))
+    if name != "likert":
         return made
-    analysis = made.spec.analysis
+    analysis = made.spec.analysis.model_copy(update={"items": "fixed" if rest else "sample"})
     two = analysis.comparisons[0].model_copy(update={"levels": analysis.comparisons[0].levels[:2]})
     spec = made.spec.model_copy(
         update={"analysis": analysis.model_copy(update={"comparisons": [two, *analysis.comparisons[1:]]})}
@@ -89,9 +90,9 @@ def first_claim(row: Row, way: str, n_planned: int) -> int:
 
 def looked(design: str, number: int, seed: int, *, has_effect: bool) -> Row:
     """One simulated study at all its looks."""
-    plan = study(design)
+    plan, effect = study(design), 0.2 if "fixed" in design else EFFECT[design]
     own = int(np.random.SeedSequence([seed, number, int(has_effect)]).generate_state(1)[0])
-    truth, habits, shifts = planted(plan, EFFECT[design] if has_effect else 0.0, own, Assumptions())
+    truth, habits, shifts = planted(plan, effect if has_effect else 0.0, own, Assumptions())
     n_raters = round(1.15 * N_RATERS[design])  # some are excluded
     return looks_of(simulated_data(plan, truth, habits, n_raters=n_raters, seed=own, shifts=shifts), N_RATERS[design])
 

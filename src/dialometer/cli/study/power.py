@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -64,6 +64,32 @@ def add_to(app: typer.Typer) -> None:
         careless: Annotated[
             float, typer.Option("--careless", min=0, max=1, help="Share of raters who mostly answer at random.")
         ] = 0.05,
+        judges: Annotated[
+            bool,
+            typer.Option(
+                "--judges",
+                help="How many human judgments are needed where judges score all items (see analysis.judges).",
+            ),
+        ] = False,
+        agreement: Annotated[
+            float | None,
+            typer.Option(
+                "--agreement",
+                min=0,
+                max=1,
+                help="With --judges: correlation of the judge's score with a single human judgment; from the study's own data "
+                "if left out.",
+            ),
+        ] = None,
+        judgments: Annotated[
+            str, typer.Option("--judgments", help="With --judges: numbers of human judgments to try.")
+        ] = "50,100,200,400,800",
+        judged_items: Annotated[
+            int,
+            typer.Option(
+                "--judged-items", min=0, help="With --judges: items that the judge scores; 0 for the study's."
+            ),
+        ] = 0,
         seed: Seed = 1,
         processes: Annotated[
             int, typer.Option("--processes", min=0, help="Processes at work; 0 for one per core.")
@@ -77,6 +103,7 @@ def add_to(app: typer.Typer) -> None:
 
         The effect between systems is the distance of the best and the worst in standard deviations of quality; between
         levels of a factor it is Cohen's d of raters' mean ratings. If no number of raters is enough, more items are tried.
+        With --judges it is in standard deviations of single judgments of a difference.
         """
         from dialometer.analysis.planning.power import PowerAnalysis, Setting
         from dialometer.analysis.planning.power_report import power_report
@@ -86,6 +113,11 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.report import render
 
         study = open_study(folder)
+        if judges or agreement is not None:
+            numbers = _numbers(judgments, "--judgments")
+            asked = JudgesAsked(agreement, numbers, judged_items, effect, target, alpha, simulations, seed)
+            _with_judges(study, folder, asked, out or folder / "power", as_json=as_json)
+            return
         assumed = Assumptions(item_sd=item_sd, rater_sd=rater_sd, taste_sd=taste_sd, careless=careless)
         wanted = _numbers(raters, "--raters")
         sizes = _numbers(items, "--items") if items else []
@@ -121,6 +153,71 @@ def add_to(app: typer.Typer) -> None:
             return
         _show(study, result, assumed)
         results.print(f"\nThe curve and the power of each test are in [bold]{target_folder / 'index.html'}[/]")
+
+
+class JudgesAsked(NamedTuple):
+    """What was asked about a design with judges."""
+
+    agreement: float | None
+    judgments: list[int]
+    n_judged: int
+    effect: float
+    target: float
+    alpha: float
+    n_simulations: int
+    seed: int
+
+
+def _with_judges(study: Study, folder: Path, asked: JudgesAsked, out: Path, *, as_json: bool) -> None:
+    """Human judgments with and without the judge, as table and report."""
+    from rich.table import Table
+
+    from dialometer.analysis.base.wording import percent
+    from dialometer.analysis.planning.judged_power import (
+        BOTH,
+        PEOPLE,
+        JudgedPlan,
+        answer_words,
+        assumed_words,
+        judged_power,
+        judged_report,
+        pilot_agreement,
+    )
+    from dialometer.cli.console import errors, results
+    from dialometer.cli.options import open_store
+    from dialometer.design.protocol import protocol
+    from dialometer.report import render
+
+    agreement, source = asked.agreement, "The agreement was given on the command line."
+    if agreement is None:
+        with open_store(folder, "") as store:
+            agreement, source = pilot_agreement(study, store)
+    n_judged = asked.n_judged or len([item for item in study.rated_items if item.id not in study.gold_ids])
+    per_rater = protocol(study).n_items_per_rater or study.spec.design.batch_size
+    plan = JudgedPlan(agreement, asked.effect, n_judged, per_rater, asked.alpha, asked.n_simulations, asked.seed)
+    with errors.status("Simulating …"):
+        power = judged_power(plan, asked.judgments, target=asked.target)
+    render(judged_report(study, power, source), out)
+    if as_json:
+        points = [
+            {"judgments": p.n, "people": p.power[PEOPLE].value, "with_judge": p.power[BOTH].value, "worth": p.worth}
+            for p in power.points
+        ]
+        smallest = {"people": power.smallest[PEOPLE], "with_judge": power.smallest[BOTH]}
+        typer.echo(
+            json.dumps({"agreement": agreement, "points": points, **smallest, "answer": answer_words(power)}, indent=2)
+        )
+        return
+    table = Table("human judgments", PEOPLE, BOTH, "worth", box=None, pad_edge=False, header_style="bold")
+    for point in power.points:
+        cells = [
+            f"{percent(value.value)} ({percent(value.low)} to {percent(value.high)})" for value in point.power.values()
+        ]
+        table.add_row(str(point.n), *cells, f"{point.worth:,.0f}")
+    results.print(f"{source} {assumed_words(plan)}\n", style="dim")
+    results.print(table)
+    results.print(f"\n[bold]{answer_words(power)}[/]")
+    results.print(f"The curve is in [bold]{out / 'index.html'}[/]")
 
 
 def _as_json(study: Study, result: PowerResult) -> dict[str, object]:
