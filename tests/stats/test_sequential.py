@@ -176,3 +176,5 @@ def test_the_predicted_chance_is_that_of_simulated_ends():
     wanted = float(np.mean(np.abs(end) >= quantile(look.last_level(0.05))))
     p = float(2 * stats.norm.sf(z))
     assert look.chance_at_end(Estimate(1.0, 50, "z", p_value=p), 0.05) == pytest.approx(wanted, abs=0.003)
+    margin = Estimate(1.0, 50, "z", p_value=1 - p / 2, details={"lower_bound": 0.0})  # on the wrong side of the margin
+    assert look.chance_at_end(margin, 0.05) < 0.01

@@ -117,7 +117,8 @@ def looked(data: StudyData, options: Options, raters: Sequence[str], reached: Se
 def at_look(data: StudyData, options: Options) -> tuple[StudyData, Options]:
     """Data and settings of the look that a report is about: the one that stopped the study, else the last."""
     analysis = data.study.spec.analysis
-    if analysis.looks is None or data.look is not None or not len(data.judgments):
+    is_known = data.look is not None or not len(data.judgments)
+    if analysis.looks is None or is_known or data.is_about_judges:
         return data, options
     raters = data.raters_by_finish()
     is_planned = isinstance(analysis.looks, list)

@@ -71,7 +71,7 @@ class SequentialLook(ABC):
         return quantile(2 * tail) / quantile(alpha)
 
     def chance_at_end(self, estimate: Estimate, alpha: float) -> float:
-        """The predicted chance that a test at the planned end will be significant, given what there is.
+        """The predicted chance that a test at the planned end will be significant, given what there is; ``alpha`` is two-sided.
 
         Predictive power under a flat prior (Spiegelhalter, Freedman and Blackburn 1986), either direction.
         """
@@ -79,9 +79,11 @@ class SequentialLook(ABC):
         p = float(estimate.details.get("p_this_look", estimate.p_value))
         if math.isnan(p) or share >= 1:  # without a test nothing is known
             return 1.0 if share < 1 else 0.0
-        z, bound = quantile(p), quantile(self.last_level(alpha))
+        is_one_sided = "lower_bound" in estimate.details
+        z, bound = float(-special.ndtri(p)) if is_one_sided else quantile(p), quantile(self.last_level(alpha))
         end, spread = z / share**0.5, ((1 - share) / share) ** 0.5
-        return float(special.ndtr((end - bound) / spread) + special.ndtr((-end - bound) / spread))
+        other = 0.0 if is_one_sided else float(special.ndtr((-end - bound) / spread))
+        return float(special.ndtr((end - bound) / spread)) + other
 
 
 def quantile(p: float) -> float:
