@@ -140,7 +140,18 @@ def test_the_command(tmp_path):
     assert found["smallest"] is not None
     assert [p["cost_cents"] for p in found["points"]] == [p["raters"] * 160 for p in found["points"]]
     assert (tmp_path / "s" / "power" / "index.html").stat().st_size > 10_000
-    judged = ["--judges", "--agreement", "0.8", "--judgments", "40,160", "--simulations", "20", "--judged-items", "200", "--json"]
+    judged = [
+        "--judges",
+        "--agreement",
+        "0.8",
+        "--judgments",
+        "40,160",
+        "--simulations",
+        "20",
+        "--judged-items",
+        "200",
+        "--json",
+    ]
     found = json.loads(result_of("power", tmp_path / "s", *judged).stdout)
     assert found["with_judge"] < found["people"]
     assert "declares no judges" in str(result_of("power", tmp_path / "s", "--judges").exception)
