@@ -20,6 +20,7 @@ from dialometer.analysis.families.common.sensitivity import (
     contested,
     exclusion_choices,
     sensitivity_section,
+    untested,
 )
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
 from dialometer.design.templates import template_names
@@ -185,6 +186,8 @@ def test_changes_and_the_contested_test():
     assert changed(declared, same) == []
     assert changed(declared, weaker) == ["a"]
     assert changed(declared, turned) == ["a"]
+    blind = ChoiceOutcome("Direct votes", "v", {"a": made(float("nan")), "b": made(0.9)})
+    assert (changed(declared, blind), untested(declared, blind)) == ([], ["a"]), "no test is no other answer"
     assert contested(declared, [same]) == "a"
     assert contested(declared, [same, weaker, narrow]) == "a"
     assert contested(declared, [same, narrow]) == "b"

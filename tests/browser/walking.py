@@ -26,6 +26,7 @@ from loopback import serving_app
 TEMPLATES = Path(str(template_folder.__file__)).parent
 STUDIES = Path(__file__).parent / "studies"
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+SAID = ("I liked the film Alien a lot.", "I saw it with my brother.", "Which book is like it?", "Thanks, I will read it.")
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
     "has_touch": True,
@@ -216,7 +217,7 @@ class Rater:
         """Talks as long as the conversation asks for it."""
         for i in range(int(self.page.get_attribute("#chat", "data-min") or 1)):
             n_before = self.page.locator("#log .turn").count()
-            self.say(f"I liked the film Alien a lot, number {i}")
+            self.say(SAID[i % len(SAID)])
             self.page.locator("#log .turn").nth(n_before + 1).wait_for()
             self.page.locator("#typing").wait_for(state="hidden")
 
@@ -224,7 +225,7 @@ class Rater:
         """Talks in an arena as long as it asks for it; on a phone it looks at the other side too."""
         for i in range(int(self.page.get_attribute("#arena", "data-min") or 1)):
             n_before = self.page.locator("[data-side='1'] .turn").count()
-            self.say(("My rice gets mushy. How do I cook it?", "How much water should I take?")[i % 2])
+            self.say(("My rice gets mushy. How do I cook it?", "Last time it was too wet and mushy.")[i % 2])
             for side in ("1", "2"):
                 self.page.locator(f"[data-side='{side}'] .turn.start").nth((n_before + 1) // 2).wait_for(
                     state="attached"
