@@ -26,7 +26,12 @@ from loopback import serving_app
 TEMPLATES = Path(str(template_folder.__file__)).parent
 STUDIES = Path(__file__).parent / "studies"
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
-SAID = ("I liked the film Alien a lot.", "I saw it with my brother.", "Which book is like it?", "Thanks, I will read it.")
+SAID = (
+    "I liked the film Alien a lot.",
+    "I saw it with my brother.",
+    "Which book is like it?",
+    "Thanks, I will read it.",
+)
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
     "has_touch": True,
