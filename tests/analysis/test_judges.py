@@ -16,9 +16,9 @@ from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.judge_verdicts import one_verdict_each
 from dialometer.analysis.families.judges.biases import family_of, own_systems, self_preference, style_bias
-from dialometer.analysis.families.judges.compared import compared_criteria
+from dialometer.analysis.families.judges.compared import Compared, compared_criteria
 from dialometer.analysis.families.judges.ensembles import DAWID_SKENE, MAJORITY, with_ensembles
-from dialometer.analysis.families.judges.fit import calibration, group_fits
+from dialometer.analysis.families.judges.fit import calibration, fits, group_fits
 from dialometer.analysis.families.judges.position import position_bias
 from dialometer.analysis.families.judges.trust import trust_section
 from dialometer.design.load import load_study
@@ -206,3 +206,26 @@ def test_the_published_judge_in_both_orders(study):
     same = [row["judge"] if row["judge"] == row["judge_exchanged"] else "tie" for row in rows]
     expected = np.mean([verdict == row["human"] for verdict, row in zip(same, rows, strict=True)])
     assert (compared.judges["auto-j"] == compared.people[:, 0]).mean() == pytest.approx(expected)
+
+
+def test_distances_of_raters_are_those_of_all_pairs():
+    rng = np.random.default_rng(1)
+    people = rng.normal(size=(30, 6))
+    people[rng.random(people.shape) < 0.4] = np.nan
+    compared = Compared("c", "C", pl.DataFrame(), (), people, {}, (), is_choice=False, is_number=True, n_in_common=30)
+    judge = rng.normal(size=30)
+    of_judge, of_rater = fits(compared, judge)
+    for row in range(30):
+        given = people[row][~np.isnan(people[row])]
+        pairs = [abs(a - b) for i, a in enumerate(given) for j, b in enumerate(given) if i != j]
+        assert of_rater[row] == pytest.approx(np.mean(pairs) if pairs else np.nan, nan_ok=True)
+        assert of_judge[row] == pytest.approx(
+            np.mean(np.abs(given - judge[row])) if len(given) else np.nan, nan_ok=True
+        )
+
+
+def test_very_many_things_are_sampled_down(crowd, monkeypatch):
+    monkeypatch.setattr("dialometer.analysis.families.judges.compared.MOST_CELLS", 4 * 15)
+    monkeypatch.setattr("dialometer.analysis.families.judges.compared.FEWEST_DRAWN", 6)
+    [compared] = compared_criteria(crowd)
+    assert (len(compared.things), compared.n_in_common) == (6, 40)

@@ -119,8 +119,12 @@ def _fits(
     value = matrix[item, rater]
     n_others = is_given.sum(axis=1)[item] - 1.0
     if kind == "labels":
-        alike = (matrix[item] == value[:, None]).sum(axis=1) - 1.0  # not with oneself
-        to_judge = (matrix[item] == own[item][:, None]).sum(axis=1) - (value == own[item])
+        labels = np.unique(np.concatenate([value, own]))
+        code, own_code = np.searchsorted(labels, value), np.searchsorted(labels, own)
+        counts = np.zeros((len(own), len(labels)))
+        np.add.at(counts, (item, code), 1.0)
+        alike = counts[item, code] - 1.0  # not with oneself
+        to_judge = counts[item, own_code[item]] - (code == own_code[item])
         return to_judge / n_others, alike / n_others
     total, squares = np.nansum(matrix, axis=1)[item] - value, np.nansum(matrix**2, axis=1)[item] - value**2
     mean, square = total / n_others, squares / n_others

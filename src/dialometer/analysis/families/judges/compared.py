@@ -19,6 +19,8 @@ MOST_LABELS = 25
 """Values of a scale up to which answers are labels of a table; sliders and magnitudes are numbers."""
 UNDECIDED = ("tie", "both_bad", "cannot_tell")
 TIE = "tie"
+MOST_CELLS, FEWEST_DRAWN = 20_000_000, 200
+"""Things times raters (or cells of a table of labels) that are held; larger sets of things are sampled down."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,8 @@ class Compared:
     is_choice: bool
     is_number: bool
     """Whether answers have an order and distances."""
+    n_in_common: int
+    """Things that people and judges have both judged; where they are very many, ``things`` is a random sample of them."""
 
     @property
     def people_mean(self) -> Floats:
@@ -62,12 +66,13 @@ class Compared:
         place = self.labels.index(system)
         undecided = [i for i, label in enumerate(self.labels) if label in UNDECIDED]
         shown = self.things["pair"].str.split("|").list.contains(system).to_numpy()
+        shown = shown.reshape(-1, *[1] * (answers.ndim - 1))
         chosen = np.where(answers == place, 1.0, np.where(np.isin(answers, undecided), 0.5, 0.0))
         return np.where(np.isnan(answers) | ~shown, np.nan, chosen)
 
     def people_points(self, system: str) -> Floats:
         """The mean over raters of their points for a system."""
-        each = np.stack([self.points(self.people[:, i], system) for i in range(self.people.shape[1])], axis=1)
+        each = self.points(self.people, system)
         n = (~np.isnan(each)).sum(axis=1)
         return np.asarray(np.divide(np.nansum(each, axis=1), n, out=np.full(len(n), np.nan), where=n > 0))
 
@@ -100,8 +105,13 @@ def _compared(data: StudyData, criterion: str, people: pl.DataFrame, models: pl.
     things = both[0].select(key).unique(maintain_order=True).join(both[1].select(key).unique(), on=key, how="semi")
     if things.is_empty() or (not is_number and len(labels) < 2):
         return None
-    things = things.sort("item", "system", "turn", "pair").with_row_index("thing")
+    n_in_common = len(things)
     raters = both[0].join(things, on=key)["rater"].unique().sort().to_list()
+    n_most = max(FEWEST_DRAWN, MOST_CELLS // max(len(raters), len(labels) ** 2, 1))
+    if n_in_common > n_most:
+        things = things.sort(key).sample(n_most, seed=study.spec.seed)
+        raters = both[0].join(things, on=key)["rater"].unique().sort().to_list()
+    things = things.sort(key).with_row_index("thing")
     place = {rater: i for i, rater in enumerate(raters)}
 
     def matrix(frame: pl.DataFrame, columns: dict[str, int]) -> Floats:
@@ -119,7 +129,16 @@ def _compared(data: StudyData, criterion: str, people: pl.DataFrame, models: pl.
     judges = {name: own for name, own in judges.items() if not np.isnan(own).all()}
     label = criterion_label(study, criterion)
     return Compared(
-        criterion, label, things, tuple(raters), matrix(both[0], place), judges, labels, is_choice, is_number
+        criterion,
+        label,
+        things,
+        tuple(raters),
+        matrix(both[0], place),
+        judges,
+        labels,
+        is_choice,
+        is_number,
+        n_in_common,
     )
 
 

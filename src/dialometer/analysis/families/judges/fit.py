@@ -45,8 +45,10 @@ def fits(compared: Compared, judge: Floats) -> tuple[Floats, Floats]:
     n = is_given.sum(axis=1)
     if compared.is_number:
         own = np.where(is_given, np.abs(people - judge[:, None]), 0.0).sum(axis=1)
-        gaps = np.abs(people[:, :, None] - people[:, None, :])
-        among = np.where(is_given[:, :, None] & is_given[:, None, :], gaps, 0.0).sum(axis=(1, 2))
+        # Sorted, the k-th of n answers is larger than k others and smaller than the rest.
+        place = np.arange(people.shape[1])
+        weight = np.where(place < n[:, None], 2 * place - (n[:, None] - 1), 0)
+        among = 2 * (np.nan_to_num(np.sort(people, axis=1)) * weight).sum(axis=1)
     else:
         own = (people == judge[:, None]).sum(axis=1).astype(float)
         counts = compared.counts

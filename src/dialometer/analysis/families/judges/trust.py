@@ -165,6 +165,10 @@ def trust_section(data: StudyData, options: Options) -> Section:
         "unless it corrects people by them."
     )
     n_missing = _missing_words(data)
+    drawn = [one.compared for one in criteria if len(one.compared.things) < one.compared.n_in_common]
+    if drawn:
+        first = drawn[0]
+        head += f" Of {first.n_in_common:,} things judged by both, {len(first.things):,} were drawn for this section."
     return Section(
         NAME,
         TITLE,
@@ -195,8 +199,9 @@ def verdict(judge: str, criteria: Sequence[JudgedCriterion], positions: Sequence
     numbers = ""
     if main is not None:
         wins = with_interval(main.advantage, is_percent=True)
-        numbers = f" It fits the other raters at least as well as a left-out rater does in {wins} of the cases"
-        numbers += f" ({criteria[0].compared.label})." if len(criteria) > 1 else "."
+        of_rater = percent(main.advantage.value - main.difference.value)
+        numbers = f" It fits the other raters at least as well as a left-out rater in {wins} of the cases, the rater at least as "
+        numbers += f"well as the judge in {of_rater}" + (f" ({criteria[0].compared.label})." if len(criteria) > 1 else ".")
     biased = [row for row in positions if row.judge == judge and row.is_biased]
     places = ""
     if biased:
