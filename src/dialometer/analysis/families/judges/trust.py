@@ -201,7 +201,9 @@ def verdict(judge: str, criteria: Sequence[JudgedCriterion], positions: Sequence
         wins = with_interval(main.advantage, is_percent=True)
         of_rater = percent(main.advantage.value - main.difference.value)
         numbers = f" It fits the other raters at least as well as a left-out rater in {wins} of the cases, the rater at least as "
-        numbers += f"well as the judge in {of_rater}" + (f" ({criteria[0].compared.label})." if len(criteria) > 1 else ".")
+        numbers += f"well as the judge in {of_rater}" + (
+            f" ({criteria[0].compared.label})." if len(criteria) > 1 else "."
+        )
     biased = [row for row in positions if row.judge == judge and row.is_biased]
     places = ""
     if biased:
