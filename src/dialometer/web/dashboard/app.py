@@ -22,6 +22,7 @@ from dialometer.storage.database import DatabaseFails
 from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed, plural
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn
 from dialometer.web.dashboard.login_pages import LoginPages, sign_in_of
+from dialometer.web.dashboard.pages.review import public_routes
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies
 from dialometer.web.dashboard.stopping import StoppingWatch
 from dialometer.web.server.failures import TooLarge, headers_of, reference_of
@@ -65,6 +66,7 @@ def create_dashboard(studies: RunningStudies, accounts: Accounts) -> DashboardGu
     routes: list[Route | Mount] = [
         Mount("/dashboard/static", Assets(directory=STATIC)),
         *LoginPages(dashboard).routes(),
+        *public_routes(dashboard),
         *(Route(f"/dashboard{page.path}", _endpoint(dashboard, page), methods=[page.method]) for page in all_pages()),
         Route("/dashboard{rest:path}", _nothing(dashboard), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]

@@ -48,7 +48,7 @@ STEPS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         "Questions and texts",
         "Questionnaires before and after, and the texts of consent, instructions and debriefing.",
         ("screening", "pre_questionnaire", "post_questionnaire", "texts", "wording"),
-        "pre_questionnaire",
+        "pre",
     ),
     "quality": ("Quality", "Rules that find careless raters.", ("quality",), "item"),
     "recruitment": (

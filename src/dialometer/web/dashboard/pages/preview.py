@@ -74,6 +74,35 @@ class Preview:
         at_ms = now_ms()
         return replace(self.session, step=min(step, self.n_steps), started_at_ms=at_ms, last_seen_at_ms=at_ms)
 
+    def page(
+        self,
+        step: int,
+        *,
+        csrf: str = "",
+        root: str = "",
+        errors: dict[str, str] | None = None,
+        typed: dict[str, list[str]] | None = None,
+    ) -> str:
+        """One screen, exactly as raters get it; after the last one what they read at the end."""
+        pages = Pages(self.study, is_preview=True)
+        session = self.at(step)
+        if session.step >= self.n_steps:
+            return pages.render_message("completed", root_path=root)
+        shown = self.flow.screen(session)
+        is_chat = shown.kind == "chat" and shown.item is not None
+        chat = [Turn("Agent", turn.text, "agent") for turn in shown.item.context] if is_chat and shown.item else None
+        return pages.render_screen(
+            self.flow,
+            session,
+            shown,
+            csrf=csrf,
+            token="preview",
+            errors=errors,
+            typed=dict(typed or {}),
+            chat=chat,
+            root_path=root,
+        )
+
     def keys(self) -> list[tuple[int, str]]:
         """Every step with what kind of screen it is, for a list to choose from."""
         names = []
@@ -161,28 +190,9 @@ def _screen(
     errors: dict[str, str] | None = None,
     typed: dict[str, list[str]] | None = None,
 ) -> Response:
-    preview, step = _preview(dashboard, request), int(request.params["step"])
-    pages = Pages(preview.study, is_preview=True)
-    session = preview.at(step)
-    root = _base(request, step)
-    if session.step >= preview.n_steps:
-        return HTMLResponse(pages.render_message("completed", root_path=root))
-    shown = preview.flow.screen(session)
-    chat = (
-        [Turn("Agent", turn.text, "agent") for turn in shown.item.context]
-        if shown.kind == "chat" and shown.item
-        else None
-    )
-    content = pages.render_screen(
-        preview.flow,
-        session,
-        shown,
-        csrf=request.csrf,
-        token="preview",
-        errors=errors,
-        typed=dict(typed or {}),
-        chat=chat,
-        root_path=root,
+    step = int(request.params["step"])
+    content = _preview(dashboard, request).page(
+        step, csrf=request.csrf, root=_base(request, step), errors=errors, typed=typed
     )
     return HTMLResponse(content, 422 if errors else 200)
 

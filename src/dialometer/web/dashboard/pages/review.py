@@ -1,0 +1,147 @@
+"""A study as one document for an ethics board: what raters read and are asked, in every condition, and what is kept of them.
+
+It can be printed, and read by a link without an account. The link is signed, belongs to one study and ends by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from dialometer.design.protocol import protocol
+from dialometer.exchange.inventory import ANSWERS, EXPLAINED, IDENTIFIERS, NOT_STORED, STUDY, free_texts
+from dialometer.flow.engine import now_ms
+from dialometer.model.study import Study
+from dialometer.storage.access.secrets import Secrets
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
+from dialometer.web.dashboard.login import DeadLink
+from dialometer.web.dashboard.pages.preview import Preview
+
+VALID_DAYS = 60
+DAY_MS = 86_400_000
+SECRET = "review"
+ABOUT_PEOPLE = frozenset(
+    {"people", "sessions", "judgments", "answers", "visits", "findings", "drafts", "chat_turns", "withdrawals"}
+)
+"""What a board asks about; the other tables hold counts, settings and accounts of experimenters."""
+WORDS = {
+    "pre": "questions before",
+    "post": "questions after",
+    "comprehension": "questions about the instructions",
+    "attention": "attention check",
+    "more": "the offer to go on",
+    "chat": "conversation",
+}
+_MAIN = re.compile(r"<main\b[^>]*>(.*)</main>", re.DOTALL)
+_NOT_SEEN = re.compile(
+    r'<input type="hidden"[^>]*>|\s(?:id|for|list|name|form|action|data-[\w-]+|aria-(?:labelledby|describedby|controls|owns))="[^"]*"'
+)
+"""What a reader does not see: fields with times and secrets, and names, which would be given more than once here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What raters see at one place of the study, and in which conditions."""
+
+    title: str
+    conditions: tuple[str, ...]
+    content: Markup
+
+
+def screens(study: Study) -> list[Screen]:
+    """Every kind of screen of every condition, once; of items the first of each block, since the others differ in content."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for cell, condition in enumerate(study.cells):
+        preview = Preview(study, cell)
+        for title, step in _steps(preview):
+            main = _MAIN.search(preview.page(step))
+            content = _NOT_SEEN.sub("", main[1] if main else "")
+            found.setdefault((title, content), []).append(study.cell_label(condition))
+    return [Screen(title, tuple(cells), Markup(content)) for (title, content), cells in found.items()]
+
+
+def _steps(preview: Preview) -> Iterator[tuple[str, int]]:
+    """The screens to show, with what they are; of items one for each block and set of criteria."""
+    seen: set[tuple[str, str, tuple[str, ...]]] = set()
+    for number, step in enumerate(preview.flow.path(preview.session).steps):
+        kind, block = WORDS.get(step.kind, step.kind), ""
+        if step.task is not None:
+            block = preview.study.items_by_id[step.task.item_id].block
+            kind = f"practice {kind}" if step.task.is_practice else kind
+            key = (kind, block, step.criteria)
+            if key in seen:
+                continue
+            seen.add(key)
+        yield f"{kind[:1].upper()}{kind[1:]}{f' ({block})' if block else ''}", number
+    yield "The end", preview.n_steps
+
+
+@page("/studies/{study}/review", role="viewer")
+def review(dashboard: Dashboard, request: PageRequest) -> Response:
+    """The document, for those who are signed in; editors can make a link to it."""
+    return HTMLResponse(document(dashboard, request.study, request))
+
+
+@page("/studies/{study}/review", role="editor", method="POST")
+def make_link(dashboard: Dashboard, request: PageRequest) -> Response:
+    """A link for somebody without an account."""
+    until = request.at_ms // DAY_MS + VALID_DAYS
+    link = f"{request.origin}{dashboard.root}/dashboard/review/{request.study}/{until}/{_signature(dashboard, request.study, until)}"
+    dashboard.note(request, "made a link for reviewers", request.study)
+    return HTMLResponse(document(dashboard, request.study, request, link=link))
+
+
+def document(dashboard: Dashboard, name: str, request: PageRequest | None, link: str = "") -> str:
+    """The whole document; without a request it is for somebody who came by a link."""
+    study = dashboard.studies.loaded(name)
+    days = {IDENTIFIERS: study.spec.privacy.identifiers_days, ANSWERS: study.spec.privacy.answers_days, STUDY: None}
+    return dashboard.templates.render(
+        "review.html",
+        request,
+        study=name,
+        spec=study.spec,
+        numbers=protocol(study),
+        screens=screens(study),
+        n_conditions=len(study.cells),
+        kept=[(one.what, one.why, days[one.until]) for one in EXPLAINED if one.table in ABOUT_PEOPLE],
+        not_kept=NOT_STORED,
+        free_texts=free_texts(study),
+        n_items=len(study.rated_items),
+        link=link,
+        valid_days=VALID_DAYS,
+        is_frozen=dashboard.studies.folders.is_frozen(name),
+        is_open=dashboard.studies.is_open(name),
+    )
+
+
+def _signature(dashboard: Dashboard, study: str, until: int) -> str:
+    key = Secrets(dashboard.accounts.database).get(SECRET, now_ms())
+    return hmac.new(key, f"{study}\n{until}".encode(), hashlib.sha256).hexdigest()[:40]
+
+
+def public_routes(dashboard: Dashboard) -> list[Route]:
+    """The address that reviewers are given."""
+
+    async def read(request: Request) -> Response:
+        return await run_in_threadpool(_read, request.path_params)
+
+    def _read(params: dict[str, str]) -> Response:
+        name, until = params["study"], params["until"]
+        is_number = until.isascii() and until.isdigit() and len(until) < 9
+        wanted = _signature(dashboard, name, int(until)) if is_number else ""
+        if not wanted or not hmac.compare_digest(wanted, params["signature"].encode("ascii", "replace").decode()):
+            raise DeadLink("this link is not complete", remedy="copy it whole, or ask for a new one")
+        if now_ms() // DAY_MS > int(until):
+            raise DeadLink("this link has ended", remedy="ask for a new one")
+        return HTMLResponse(document(dashboard, name, None))
+
+    return [Route("/dashboard/review/{study}/{until}/{signature}", read, methods=["GET"])]
