@@ -24,7 +24,7 @@ class GaveUp(AgentError):
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenAnswers:
     """A usable answer, and what it took: every reply that was needed."""
 
     values: dict[str, Any]
@@ -55,7 +55,7 @@ class Asking:
     is_asked_again: bool = False
     """Whether what got no usable answer in an earlier run is asked once more."""
 
-    def ask(self, shown: Shown, instructions: str, *, seed: int, about: dict[str, Any]) -> Given:
+    def ask(self, shown: Shown, instructions: str, *, seed: int, about: dict[str, Any]) -> GivenAnswers:
         """The answers to a screen; raises :class:`GaveUp` with the reason where there are none."""
         try:
             return self._ask(shown, instructions, seed=seed, about=about)
@@ -64,7 +64,7 @@ class Asking:
 
     def _ask(
         self, shown: Shown, instructions: str, *, seed: int, about: dict[str, Any], is_fresh: bool = False
-    ) -> Given:
+    ) -> GivenAnswers:
         """Asks until the answer can be used; each time the model reads what was wrong with the last one."""
         is_judged = shown["kind"] in ("item", "chat")
         fields = reasons_first(shown["fields"]) if self.has_reasons and is_judged else shown["fields"]
@@ -89,7 +89,7 @@ class Asking:
                 said = Turn("Agent", reply.text[:MOST_REPEATED] or "(nothing)", "agent")
                 talk = [*talk, said, Turn("User", again(complaints), "user")]
             else:
-                return Given(answers.values, answers.reasons, tuple(replies))
+                return GivenAnswers(answers.values, answers.reasons, tuple(replies))
         if self.is_asked_again and not is_fresh and all(reply.is_cached for reply in replies):
             raise _GaveUpBefore(why)
         raise GaveUp(why)

@@ -59,7 +59,7 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class JudgeQuestion:
     """One screen of one item."""
 
     step: Step
@@ -164,7 +164,7 @@ class ItemJudge:
         circle = [tuple(sorted((first + i) % n for i in range(n_shown))) for first in range(n)]
         return [tuple(systems[i] for i in places) for places in dict.fromkeys(circle)]
 
-    def _questions(self, one: Pass) -> list[Question]:
+    def _questions(self, one: Pass) -> list[JudgeQuestion]:
         """The screens of a pass. A judge sees the study's first condition."""
         tasks = []
         drawn = np.random.default_rng([self.study.spec.seed, ORDER_STREAM]).integers(0, 2, len(self.study.items))
@@ -180,7 +180,7 @@ class ItemJudge:
             tasks.append(Task(block.name, item.id, position, shown, criteria))
         path = path_of(self.study, Plan(self.study.cells[0], tuple(tasks)))
         questions = [
-            Question(step, build_screen(self.study, path, index))
+            JudgeQuestion(step, build_screen(self.study, path, index))
             for index, step in enumerate(path.steps)
             if step.kind == "item"
         ]
@@ -213,7 +213,7 @@ class ItemJudge:
     def _run_pass(
         self,
         one: Pass,
-        questions: Sequence[Question],
+        questions: Sequence[JudgeQuestion],
         progress: JudgingProgress,
         report: Callable[[JudgingProgress], None] | None,
         missing: set[str],
@@ -223,7 +223,7 @@ class ItemJudge:
         counting = Lock()
         instructions = self.instructions
 
-        def take(question: Question) -> None:
+        def take(question: JudgeQuestion) -> None:
             reason = ""
             try:
                 self._ask(one, question, instructions, session_id, answered, counting)
@@ -262,7 +262,13 @@ class ItemJudge:
             self._store(one, session_id, answered)
 
     def _ask(
-        self, one: Pass, question: Question, instructions: str, session_id: str, answered: _Answered, counting: Lock
+        self,
+        one: Pass,
+        question: JudgeQuestion,
+        instructions: str,
+        session_id: str,
+        answered: _Answered,
+        counting: Lock,
     ) -> None:
         shown = screen_content(question.screen)
         given = self.asking.ask(shown, instructions, seed=self.seed + one.sample, about={"rater": self._rater(one)})
@@ -343,7 +349,7 @@ def _place(step: Step) -> str:
     return step.key.removeprefix("item/")
 
 
-def _is_done(question: Question, done: set[tuple[str, str]]) -> bool:
+def _is_done(question: JudgeQuestion, done: set[tuple[str, str]]) -> bool:
     task = question.step.task
     assert task is not None
     return any((task.item_id, criterion) in done for criterion in question.step.criteria)

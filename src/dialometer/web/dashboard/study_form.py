@@ -36,7 +36,7 @@ class FormError(DialometerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SpecField:
     """One place of the form: a value to type or choose, or a group, list or map of others."""
 
     path: str
@@ -47,7 +47,7 @@ class Field:
     options: tuple[str, ...] = ()
     is_required: bool = False
     is_given: bool = False
-    children: tuple[Field, ...] = ()
+    children: tuple[SpecField, ...] = ()
     kinds: tuple[str, ...] = ()
     """What kinds of entries a list or map can hold, where there are several."""
     about: str = ""
@@ -73,7 +73,7 @@ class StudyForm:
         self._known = known or {}
         self.data: dict[str, Any] = _copied(dict(data))
 
-    def fields(self, keys: Sequence[str]) -> list[Field]:
+    def fields(self, keys: Sequence[str]) -> list[SpecField]:
         """The fields of some of the top keys."""
         required = set(self._schema.get("required", ()))
         properties = self._schema["properties"]
@@ -114,7 +114,7 @@ class StudyForm:
                 return one
         return schema
 
-    def _field(self, schema: Schema, parent: Any, key: str | int, path: str, is_required: bool = False) -> Field:
+    def _field(self, schema: Schema, parent: Any, key: str | int, path: str, is_required: bool = False) -> SpecField:
         schema = self._resolved(schema)
         is_given = key in parent if isinstance(parent, dict) else True
         value = parent[key] if is_given else schema.get("default")
@@ -131,16 +131,16 @@ class StudyForm:
         match self._kind(schema, value, str(key)):
             case "group":
                 part = self._part_of(schema, value)
-                return Field(kind="group", about=_about(value), children=self._children(part, value, path), **base)
+                return SpecField(kind="group", about=_about(value), children=self._children(part, value, path), **base)
             case "list":
                 entries = [self._field(schema["items"], value, i, f"{path}.{i}") for i in range(len(value))]
-                return Field(kind="list", children=tuple(entries), kinds=self._entry_kinds(schema["items"]), **base)
+                return SpecField(kind="list", children=tuple(entries), kinds=self._entry_kinds(schema["items"]), **base)
             case "map":
                 inner = schema["additionalProperties"]
                 entries = [self._field(inner, value, name, f"{path}.{name}") for name in value]
-                return Field(kind="map", children=tuple(entries), kinds=self._entry_kinds(inner), **base)
+                return SpecField(kind="map", children=tuple(entries), kinds=self._entry_kinds(inner), **base)
             case kind:
-                return Field(kind=kind, value=_typed(kind, value), **self._choices(schema, kind, str(key)), **base)
+                return SpecField(kind=kind, value=_typed(kind, value), **self._choices(schema, kind, str(key)), **base)
 
     def _kind(self, schema: Schema, value: Any, key: str) -> Kind:
         match schema.get("type"):
@@ -180,7 +180,7 @@ class StudyForm:
             self._resolved(one).get("type") in ("string", "integer", "number", "boolean") for one in schema["anyOf"]
         )
 
-    def _children(self, part: Schema, value: Any, path: str) -> tuple[Field, ...]:
+    def _children(self, part: Schema, value: Any, path: str) -> tuple[SpecField, ...]:
         required = set(part.get("required", ()))
         known = part.get("properties", {})
         return tuple(self._field(schema, value, key, f"{path}.{key}", key in required) for key, schema in known.items())
@@ -221,7 +221,7 @@ class StudyForm:
         return complaints
 
     def _take(
-        self, field: Field, typed: Mapping[str, str], complaints: dict[str, str], renamed: list[tuple[str, str]]
+        self, field: SpecField, typed: Mapping[str, str], complaints: dict[str, str], renamed: list[tuple[str, str]]
     ) -> None:
         for child in field.children:
             self._take(child, typed, complaints, renamed)
@@ -245,7 +245,7 @@ class StudyForm:
             return
         self._set(field, value)
 
-    def _set(self, field: Field, value: Any) -> None:
+    def _set(self, field: SpecField, value: Any) -> None:
         place, key = self._place(field.path)
         if value is None and not field.is_required and isinstance(place, dict):
             place.pop(key, None)
@@ -288,7 +288,7 @@ class StudyForm:
             return f"{field.path}.{key - 1}"
         return path
 
-    def _add(self, field: Field, kind: str) -> str:
+    def _add(self, field: SpecField, kind: str) -> str:
         place, key = self._place(field.path)
         entries = place.setdefault(key, {} if field.kind == "map" else [])
         schema = self._entry_schema(field.path)
@@ -351,7 +351,7 @@ class StudyForm:
                 return False
         return schema["enum"][0] if "enum" in schema else known[0] if known else ""
 
-    def _find(self, path: str) -> Field | None:
+    def _find(self, path: str) -> SpecField | None:
         fields = self.fields([path.partition(".")[0]])
         while fields:
             field = fields.pop()
@@ -419,7 +419,7 @@ def _word(value: Any) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
-def _read(field: Field, raw: str) -> Any:
+def _read(field: SpecField, raw: str) -> Any:
     """The value of what was typed; None for nothing."""
     text = raw.strip()
     match field.kind:

@@ -75,7 +75,7 @@ ANALYSES.register(NAME)(Trust())
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedCriterion:
+class CriterionTrust:
     """What is known about every judge, and every ensemble of judges, on one criterion."""
 
     compared: Compared
@@ -138,14 +138,14 @@ class JudgedCriterion:
         return found
 
 
-def judged(data: StudyData, options: Options) -> list[JudgedCriterion]:
+def judged(data: StudyData, options: Options) -> list[CriterionTrust]:
     """Every criterion with its judges; computed once for a report."""
     key = (NAME, options)
     if key not in data.shared:
         data.shared[key] = [
-            JudgedCriterion(with_ensembles(compared, options.seed), options) for compared in compared_criteria(data)
+            CriterionTrust(with_ensembles(compared, options.seed), options) for compared in compared_criteria(data)
         ]
-    found: list[JudgedCriterion] = data.shared[key]
+    found: list[CriterionTrust] = data.shared[key]
     return found
 
 
@@ -177,7 +177,7 @@ def trust_section(data: StudyData, options: Options) -> Section:
     )
 
 
-def verdict(judge: str, criteria: Sequence[JudgedCriterion], positions: Sequence[PositionBias]) -> str:
+def verdict(judge: str, criteria: Sequence[CriterionTrust], positions: Sequence[PositionBias]) -> str:
     """One sentence: on what this judge is as good as a rater, and what speaks against it."""
     kinds: dict[str, list[str]] = {"as good": [], "worse": [], "open": []}
     main = None
@@ -213,7 +213,7 @@ def verdict(judge: str, criteria: Sequence[JudgedCriterion], positions: Sequence
     return " ".join(part for part in (f"{judge} {'; it '.join(words)}.{numbers}", places) if part)
 
 
-def _figure(criteria: Sequence[JudgedCriterion]) -> Figure:
+def _figure(criteria: Sequence[CriterionTrust]) -> Figure:
     dots = []
     for one in criteria:
         label = one.compared.label
@@ -236,7 +236,7 @@ def _figure(criteria: Sequence[JudgedCriterion]) -> Figure:
     )
 
 
-def _agreement_table(criteria: Sequence[JudgedCriterion]) -> Table:
+def _agreement_table(criteria: Sequence[CriterionTrust]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for one in criteria:
         compared = one.compared
@@ -275,7 +275,7 @@ def _agreement_table(criteria: Sequence[JudgedCriterion]) -> Table:
 COEFFICIENTS: tuple[Coefficient, ...] = ("kappa", "alpha", "gwet", "agreement")
 
 
-def _test_table(criteria: Sequence[JudgedCriterion]) -> Table:
+def _test_table(criteria: Sequence[CriterionTrust]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     words = {True: "as good as a rater", False: "not shown", None: "not enough data"}
     for one in criteria:

@@ -22,7 +22,7 @@ from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.making import editable_folder
 from dialometer.web.dashboard.pages.preview import Preview
 from dialometer.web.dashboard.running_studies import NoStudy
-from dialometer.web.dashboard.study_form import CHOSEN, DO, Field, StudyForm
+from dialometer.web.dashboard.study_form import CHOSEN, DO, SpecField, StudyForm
 
 STEPS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "study": ("Study", "What the study is called, and who is behind it.", (), "consent"),
@@ -221,7 +221,7 @@ def _n_problems(step: str, problems: list[Problem]) -> int:
     )
 
 
-def _by_field(fields: list[Field], problems: Mapping[str, Problem]) -> dict[str, str]:
+def _by_field(fields: list[SpecField], problems: Mapping[str, Problem]) -> dict[str, str]:
     """What is wrong, by the path of the field nearest to it."""
     paths: set[str] = set()
     waiting = list(fields)
