@@ -120,7 +120,9 @@ def studio(tmp_path_factory):
     home = {"LABEL_STUDIO_BASE_DATA_DIR": str(folder), "LATEST_VERSION_CHECK": "0", "COLLECT_ANALYTICS": "0"}
     url = f"http://127.0.0.1:{port}"
     with running([command, *words, *user], f"{url}/health", folder, **home):
-        yield Studio(url)
+        studio = Studio(url)
+        yield studio
+        studio.http.close()
 
 
 @pytest.mark.parametrize("template", ["acute", "best-worst"])

@@ -140,6 +140,8 @@ def acceptable(study, name, scale, alternatives):
             return list(alternatives or scale["options"])
         case "best_worst":
             return {"best": alternatives[0], "worst": alternatives[1]}
+        case "checklist":
+            return {point["name"]: "yes" for point in scale["points"]}
         case "text":
             return "some words" if scale.get("format", "text") == "text" else "30"
 
