@@ -6,7 +6,7 @@ from dialometer.design.load import load_study
 from dialometer.design.lock import freeze
 from dialometer.web.dashboard.running_studies import StudyFolders
 
-PAGE = "/dashboard/studies/likert/adjudication"
+PAGE = "/studies/likert/adjudication"
 
 
 def test_what_waits_is_listed_and_editors_get_links(studies_folder, make_site):
@@ -24,5 +24,5 @@ def test_what_waits_is_listed_and_editors_get_links(studies_folder, make_site):
     viewer.get(PAGE, adjudicator="Ana Lee")
     assert "items wait for an adjudicator" in viewer.text
     assert "sig=" not in viewer.page, "a viewer makes no links"
-    owner.get("/dashboard/studies/anchoring/adjudication")
+    owner.get("/studies/anchoring/adjudication")
     assert owner.status == 404

@@ -33,7 +33,18 @@ ROUTES = (
 )
 STATUSES = ("2xx", "3xx", "4xx", "5xx")
 OUTCOMES = ("stored", "repeated", "outdated", "ended", "rejected", "refused")
-REFUSALS = ("full", "not_started", "paused", "closed", "blocked", "elsewhere", "crowded", "uninvited", "unsigned")
+REFUSALS = (
+    "full",
+    "not_started",
+    "paused",
+    "closed",
+    "blocked",
+    "elsewhere",
+    "crowded",
+    "uninvited",
+    "unsigned",
+    "settled",
+)
 REPLIES = ("agent", "wizard", "failed")
 
 
