@@ -76,7 +76,7 @@ class JudgedPoint:
     power: dict[str, Estimate]
     half_width: dict[str, float]
     worth: float
-    """How many judgments of people alone would be worth as much."""
+    """How many human judgments without the judge would be worth as much."""
 
 
 @dataclass(frozen=True)
@@ -166,9 +166,11 @@ def pilot_agreement(study: Study, store: Store) -> tuple[float, str]:
     found = both.select(pl.corr("person", "judge")).item()
     agreement = 0.0 if found is None or math.isnan(found) else min(max(float(found), 0.0), MOST_AGREEMENT)
     n_items = both["item"].n_unique()
+    half = 1.96 / math.sqrt(max(n_items - 3, 1))  # Fisher's transformation, each item counted once
+    low, high = (math.tanh(math.atanh(agreement) + side * half) for side in (-1, 1))
     return agreement, (
-        f"The agreement of {number(agreement)} is that of {names} with {n_of(len(both), 'human judgment')} of "
-        f"{n_of(n_items, 'item')} in this study's data."
+        f"The agreement of {number(agreement)} (95% confidence interval {number(max(low, 0.0))} to {number(high)}) is that of {names} "
+        f"with {n_of(len(both), 'human judgment')} of {n_of(n_items, 'item')} in this study's data; try both ends with --agreement."
     )
 
 
