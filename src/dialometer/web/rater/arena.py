@@ -101,13 +101,15 @@ class ArenaRoom:
         """
         item_id = await self.service.in_thread(lambda: self._item(session))
         state = await self.service.in_thread(lambda: self.service.arenas.state(session, item_id))
+        wanted = places or state.waiting
+        for place in wanted:
+            task = self._asked.get((session.id, item_id, place))
+            if task is not None:
+                with suppress(Exception):
+                    await asyncio.shield(task)
         async with self._talks.one_at_a_time((session.id, item_id), waits=True):
-            for place in PLACES:
-                task = self._asked.get((session.id, item_id, place))
-                if task is not None:
-                    with suppress(Exception):
-                        await asyncio.shield(task)
-            return await self._replies(session, item_id, places or state.waiting, None)
+            free = [place for place in wanted if (session.id, item_id, place) not in self._asked]
+            return await self._replies(session, item_id, free, None)
 
     async def _replies(
         self, session: Session, item_id: str, places: Sequence[int], at_ms: int | None
