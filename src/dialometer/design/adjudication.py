@@ -43,7 +43,8 @@ class Opinion:
 def settled_scale(study: Study, thing: Thing) -> Scale | None:
     """The scale of something that can be settled; None for what is not, as answers in raters' own words."""
     rule = study.spec.adjudication
-    if rule is None or thing.item not in study.items_by_id or thing.item in study.gold_ids:
+    is_known = thing.item in study.items_by_id and thing.cell < len(study.cells)  # the study may have changed since
+    if rule is None or not is_known or thing.item in study.gold_ids:
         return None
     scale = study.judged_on(thing.criterion, thing.block, study.cells[thing.cell])
     if scale is None or (scale.takes_own_words and not scale.option_names()):

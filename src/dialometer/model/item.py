@@ -136,12 +136,10 @@ class CandidateItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatItem:
-    """A live conversation with a system, rated afterwards."""
+class LiveItem:
+    """What live conversations have in common, whether with one system or with two."""
 
-    kind: ClassVar[ItemKind] = "chat"
     id: str
-    system: str
     scenario: str = ""
     opening: str = ""
     min_turns: int = 1
@@ -150,6 +148,14 @@ class ChatItem:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
     system_prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatItem(LiveItem):
+    """A live conversation with a system, rated afterwards."""
+
+    kind: ClassVar[ItemKind] = "chat"
+    system: str
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -157,20 +163,11 @@ class ChatItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArenaItem:
+class ArenaItem(LiveItem):
     """A live conversation with two systems side by side, then a vote. Which two of ``systems`` is drawn for each rater."""
 
     kind: ClassVar[ItemKind] = "arena"
-    id: str
     systems: tuple[str, ...]
-    scenario: str = ""
-    opening: str = ""
-    min_turns: int = 1
-    max_turns: int = 50
-    block: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    line: int = 0
-    system_prompt: str = ""
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,7 @@ from dialometer.storage.erasing import DAY_MS, day_of, erase_sessions, n_rows, s
 from dialometer.storage.schema import imports, people, sessions, withdrawal_codes, withdrawals
 from dialometer.storage.sessions import load_session
 
-OF_PEOPLE = ("person", "imported")
+OF_PEOPLE = ("person", "imported", "adjudicator")
 """Sources behind which people stand; a program's name is not personal."""
 
 

@@ -18,7 +18,7 @@ import polars as pl
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.wording import criterion_label, n_of, percent, system_label
-from dialometer.design.adjudication import Opinion, Thing, judged_enough
+from dialometer.design.adjudication import Opinion, Thing, judged_enough, settled_scale
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Method, Section, Table
@@ -113,7 +113,7 @@ def _rater_words(study: Study, *, capital: bool = False) -> str:
 
 def judged_things(data: StudyData) -> list[Judged]:
     """Everything that can be settled, with the raters' answers and the settled one; gold items are not among it."""
-    study, rule = data.study, data.study.spec.adjudication
+    study = data.study
     opinions: dict[Thing, list[Opinion]] = {}
     for thing, opinion in _opinions(study, data.judgments):
         opinions.setdefault(thing, []).append(opinion)
@@ -121,11 +121,8 @@ def judged_things(data: StudyData) -> list[Judged]:
     enough = judged_enough(study, ((thing, one) for thing, several in opinions.items() for one in several))
     found = []
     for thing, several in opinions.items():
-        scale = study.judged_on(thing.criterion, thing.block, study.cells[thing.cell])
-        is_asked = rule is not None and (not rule.criteria or thing.criterion in rule.criteria)
-        if scale is None or not is_asked or thing.item in study.gold_ids:
-            continue
-        if scale.takes_own_words and not scale.option_names():
+        scale = settled_scale(study, thing)
+        if scale is None:
             continue
         last, is_disputed = enough.get(thing, (several, False))
         own = (settled[thing],) if thing in settled else ()
@@ -134,6 +131,8 @@ def judged_things(data: StudyData) -> list[Judged]:
 
 
 def _opinions(study: Study, frame: pl.DataFrame) -> Iterator[tuple[Thing, Opinion]]:
+    if frame.is_empty():  # perhaps without the columns of the study's factors
+        return
     cells = {tuple(condition.values()): cell for cell, condition in enumerate(study.cells)}
     factors = [FACTOR_PREFIX + factor.name for factor in study.spec.design.factors]
     columns = ("rater", "answer", "judgment", "block", "item", "criterion", "system", "turn")
