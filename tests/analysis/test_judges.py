@@ -111,6 +111,12 @@ def test_a_judge_has_one_verdict_on_each_thing(study):
     assert one_verdict_each(rows.clear()).is_empty()
 
 
+def test_an_item_with_several_pairs_has_a_verdict_on_each(study):
+    calls = [("m", "i00", "a", "a|b"), ("m", "i00", "a", "b|a"), ("m", "i00", "c", "b|c"), ("m", "i00", "c", "c|b")]
+    rows = judged_data(study, choices(study, calls, "model")).judgments
+    assert sorted(one_verdict_each(rows)["choice"].to_list()) == ["a", "c"]
+
+
 def test_the_page_says_who_can_be_trusted(crowd):
     section = trust_section(crowd, OPTIONS)
     by_judge = {text.split()[0]: text for text in section.paragraphs[:3]}

@@ -27,10 +27,13 @@ def one_verdict_each(calls: pl.DataFrame, *, kept: Collection[str] = ()) -> pl.D
     if calls.is_empty():
         return calls
     factors = [name for name in calls.columns if name.startswith(FACTOR_PREFIX)]
-    key = [*_KEY, *factors]
+    key = [*_KEY, *factors, "_pair"]
     is_kept = pl.col("rater").is_in(list(kept))
     shown = pl.when(is_kept).then(pl.col("order")).otherwise(pl.lit("")).alias("_shown")
-    calls = calls.with_columns(shown, pl.col("order").alias("_order"))
+    # A choice is about the systems shown together, in whatever order: one item may show several sets of them.
+    systems = pl.col("order").fill_null("").str.split("|").list.sort().list.join("|")
+    pair = pl.when(pl.col("system").fill_null("") == "").then(systems).otherwise(pl.lit("")).alias("_pair")
+    calls = calls.with_columns(shown, pair, pl.col("order").alias("_order"))
     by_order = _most_chosen(calls, [*key, "_shown", "_order"])
     verdicts = by_order.group_by(*key, "_shown", maintain_order=True).agg(
         pl.when(pl.col("choice").n_unique() == 1).then(pl.col("choice").first()).otherwise(pl.lit(TIE)).alias("choice"),
