@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo local-model test test-slow test-fast test-lowest test-tools size lint format audit lock bench attack chaos load calibrate fuzz docs pictures browser clean help hosts
+.PHONY: demo local-model test test-slow test-fast test-lowest test-tools size lint format audit lock bench attack chaos load calibrate calibrate-judges fuzz docs pictures browser clean help hosts
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -113,6 +113,9 @@ chaos: $(VENV)/.dev  ## kills, full disk, wrong clock, locks and restores under 
 
 calibrate: $(VENV)/.dev  ## error rates, coverage and power of simulated studies of every design; hours of cores, run again to go on
 	$(BIN)/python -m bench.calibrate --write $(ARGS)
+
+calibrate-judges: $(VENV)/.dev  ## coverage of people corrected by judges, by simulation; the table goes into docs/benchmarks/judges.md
+	$(BIN)/python -m bench.calibrate_judges --write $(ARGS)
 
 fuzz: $(VENV)/.dev  ## a million hostile files for everything that reads files; run again to go on, ARGS="--inputs 1000" for fewer
 	$(BIN)/python -m bench.fuzz $(ARGS)

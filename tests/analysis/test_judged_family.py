@@ -88,3 +88,10 @@ def test_without_its_judge_the_report_is_that_of_raters_alone(data):
 def test_studies_without_declared_judges_are_left_alone():
     likert = load_study(template_folder("likert"))
     assert type(deciding_family(likert)).__name__ == "Ratings"
+
+
+def test_only_the_corrected_tests_are_confirmatory(data):
+    report = analyse(data.study, data, n_resamples=100)
+    assert [section.name for section in report.sections if section.is_confirmatory] == ["judged"]
+    assert {table.name for table in report.tables() if table.is_confirmatory} == {"hypotheses", "judged_ratings"}
+    assert not any("another source" in str(row) for row in report.summary.exclusions.rows)

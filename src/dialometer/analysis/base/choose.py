@@ -20,7 +20,7 @@ from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError, NotEnoughData, UnknownName
 from dialometer.model.file_names import DATABASE_FILE
-from dialometer.model.report import Column, Figure, Method, Report, Section, Summary, Table
+from dialometer.model.report import Column, Figure, Method, Report, Section, Summary, Table, Turns
 from dialometer.model.session import ADJUDICATORS
 from dialometer.model.study import Study
 from dialometer.neural.engines import LOCAL, Engine
@@ -55,9 +55,11 @@ def exclusions_table(data: StudyData) -> Table:
     )
     rows += [(f"excluded by the rule {rule}", n, None) for rule, n in reasons.iter_rows()]
     rows += _without_a_rule(data, sessions)
+    n_of_judges = len(data.by_models) if data.study.spec.analysis.judges is not None else 0
     rows += [
         (f"judgments of {reason}" if "raters" in reason else f"judgments on {reason}", None, n)
         for reason, n in data.n_left_out.items()
+        if not (reason == OTHER_SOURCE and n <= n_of_judges)
     ]
     gold = gold_items(data.study)
     n_gold = len(data.judgments.filter(pl.col("item").is_in(gold))) if gold else 0
@@ -261,6 +263,8 @@ def analyse(
         if len(data.judgments)
         else [nothing_left(data)]
     )
+    if study.spec.analysis.judges is not None and len(findings) > 1:
+        findings = [findings[0], *map(_by_raters_alone, findings[1:])]
     first = findings[0] if findings else Findings("There is no analysis for this design yet.", "")
     verdicts = tuple(verdict for part in findings for verdict in part.verdicts)
     summary = Summary(
@@ -291,6 +295,17 @@ def analyse(
         provenance=_provenance(replace(data, study=as_declared.study), options, by),
         is_finished=not unfinished(data),
     )
+
+
+def _by_raters_alone(findings: Findings) -> Findings:
+    """What families say that know of no judge: exploratory where the confirmatory analysis is raters corrected by judges."""
+
+    def explores(section: Section) -> Section:
+        parts = (part if isinstance(part, Turns) else replace(part, is_confirmatory=False) for part in section.parts)
+        title = "The same comparisons by raters alone" if section.is_confirmatory else section.title
+        return replace(section, title=title, parts=tuple(parts), is_confirmatory=False)
+
+    return replace(findings, sections=tuple(map(explores, findings.sections)))
 
 
 def _without(shown: Figure | None, section: Section) -> Section:

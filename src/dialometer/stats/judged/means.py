@@ -295,8 +295,14 @@ class _Contrast:
         return float(np.clip(-(people @ own) / self.score_variance, 0.0, 1.0))
 
     def df(self) -> tuple[float, float]:
-        """Degrees of freedom by how many equally weighty items (in their strata) there are, and by how many raters."""
-        of_items = max(_effective(self.share, self.item) - self.data.n_strata, 2.0)
+        """Degrees of freedom by how many equally weighty items there are (Welch's over strata), and by how many raters."""
+        stratum, above, below = self.cell % self.data.n_strata, 0.0, 0.0
+        for h in np.unique(stratum):
+            here = stratum == h
+            weight = np.bincount(self.item[here], weights=np.abs(self.share[here]))
+            part = float(np.sum(weight**2))
+            above, below = above + part, below + part**2 / max(weight.sum() ** 2 / part - 1, 0.5)
+        of_items = max(above**2 / below, 2.0)
         return of_items, math.inf if self.rater is None else max(_effective(self.share, self.rater) - 1, 1.0)
 
 
