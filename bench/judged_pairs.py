@@ -76,7 +76,8 @@ def table(path: Path) -> str:
     kinds = np.array([kind_of(row["scenario"]) for row in rows])
     lines = [*knowing_the_judge(human, first, exchanged), ""]
     lines += [
-        "| scenarios | pairs | labels drawn | truth | judge alone | coverage: people | both | narrower | mean error: people | both | worth |",
+        "| scenarios | pairs | labels drawn | truth | judge alone | coverage: people | both | narrower | mean error: people | both "
+        "| worth |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     rng = np.random.default_rng(SEED)
@@ -84,8 +85,8 @@ def table(path: Path) -> str:
         own = np.ones(len(rows), dtype=bool) if name == "all" else kinds == name
         people, both, before, after, error, corrected_error, worth = coverage(human[own], judge[own], rng)
         lines.append(
-            f"| {name} | {own.sum():,} | {round(SHARE * own.sum())} | {human[own].mean():.1%} | {judge[own].mean():.1%} | {people:.1%} | "
-            f"{both:.1%} | {1 - after / before:.0%} | {error:.3f} | {corrected_error:.3f} | × {worth:.2f} |"
+            f"| {name} | {own.sum():,} | {round(SHARE * own.sum())} | {human[own].mean():.1%} | {judge[own].mean():.1%} | "
+            f"{people:.1%} | {both:.1%} | {1 - after / before:.0%} | {error:.3f} | {corrected_error:.3f} | × {worth:.2f} |"
         )
     return "\n".join(lines)
 
