@@ -26,7 +26,15 @@ POINTS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 KINDS = {
     "writing": ("writing_", "creative_writing", "functional_writing", "roleplay"),
     "code and exams": ("code_", "explaining_code", "data_analysis", "math_", "solving_"),
-    "rewriting and summaries": ("_summarization", "_rewriting", "polishing", "paraphras", "text_", "title_", "keywords"),
+    "rewriting and summaries": (
+        "_summarization",
+        "_rewriting",
+        "polishing",
+        "paraphras",
+        "text_",
+        "title_",
+        "keywords",
+    ),
     "questions and advice": ("",),
 }
 """Scenarios in four groups by their names: a tenth of one scenario would be two pairs."""
