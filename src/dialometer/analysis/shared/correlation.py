@@ -11,11 +11,12 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import n_of
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.bootstrap import estimate_from
-from dialometer.stats.observations import Floats, Ints, codes
+from dialometer.stats.observations import Floats, codes
 
 METHOD = "Spearman's rho"
 MOST_RANKED = 50_000_000
 """Rows ranked over all resamples: of very many observations fewer resamples are drawn."""
+_AT_ONCE = 20_000  # rows times resamples ranked together
 
 
 def clustered_spearman(
@@ -35,19 +36,22 @@ def clustered_spearman(
         return unknown(METHOD, f"{n_of(n, 'complete pair')}: at least three are needed", n=n, label=label)
     if np.ptp(xs) == 0 or np.ptp(ys) == 0:
         return unknown(METHOD, "one side does not vary: there is nothing to correlate with", n=n, label=label)
-    x, y = (np.unique(side, return_inverse=True)[1].ravel() for side in (xs, ys))
+    x, y = (_Ranked(side) for side in (xs, ys))
     cluster, names = codes(np.asarray(clusters)[given])
-    value = _rho(x, y, np.ones(n))
+    value = float(_rho(x, y, np.ones((1, n)))[0])
     n_clusters = len(names)
     if n_clusters < 3:
         why = f"no confidence interval: {n_clusters} of {resampled} are too few to draw from"
         return Estimate(value, n, METHOD, confidence=options.confidence, label=label, notes=(why,))
     rng = np.random.default_rng(options.seed)
     n_resamples = int(np.clip(MOST_RANKED // n, min(200, options.n_resamples), options.n_resamples))
-    replicates = np.empty(n_resamples)
-    for index in range(n_resamples):
-        times = np.bincount(rng.integers(0, n_clusters, n_clusters), minlength=n_clusters).astype(np.float64)
-        replicates[index] = _rho(x, y, times[cluster])
+    size = max(1, _AT_ONCE // n)
+    replicates = np.concatenate(
+        [
+            _rho(x, y, _times(min(size, n_resamples - begin), n_clusters, rng)[:, cluster])
+            for begin in range(0, n_resamples, size)
+        ]
+    )
     return estimate_from(
         value,
         replicates,
@@ -61,20 +65,37 @@ def clustered_spearman(
     )
 
 
-def _rho(x: Ints, y: Ints, times: Floats) -> float:
-    """Pearson's correlation of the mid-ranks that the values have when row i occurs ``times[i]`` times.
+class _Ranked:
+    """Which of the distinct values each row has."""
+
+    def __init__(self, values: Floats) -> None:
+        distinct, code = np.unique(values, return_inverse=True)
+        self.n_values, self.code = len(distinct), code.ravel()
+
+    def centred(self, times: Floats) -> tuple[Floats, Floats]:
+        """For each resample the mid-ranks of the distinct values less the mean of all, and their weighted sum of squares."""
+        shape = (len(times), self.n_values)
+        place = self.code + self.n_values * np.arange(len(times))[:, None]
+        size = np.bincount(place.ravel(), weights=times.ravel(), minlength=math.prod(shape)).reshape(shape)
+        middle = np.cumsum(size, axis=1) - size / 2 - size.sum(axis=1, keepdims=True) / 2
+        return middle, np.einsum("bv,bv,bv->b", size, middle, middle)
+
+
+def _times(n_resamples: int, n_clusters: int, rng: np.random.Generator) -> Floats:
+    """How often each cluster was drawn, resamples by clusters."""
+    drawn = rng.integers(0, n_clusters, (n_resamples, n_clusters)) + n_clusters * np.arange(n_resamples)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=n_resamples * n_clusters)
+    return counts.reshape(n_resamples, n_clusters).astype(np.float64)
+
+
+def _rho(x: _Ranked, y: _Ranked, times: Floats) -> Floats:
+    """Pearson's correlation of the mid-ranks that the values have when row i occurs ``times[b, i]`` times, for each b.
 
     Only the products need a pass over the rows; spreads come from the distinct values. Plain sums, since waking the
-    linear-algebra library's threads for each resample costs far more than it saves.
+    linear-algebra library's threads for each batch costs far more than it saves.
     """
-    ranks_x, spread_x = _centred_ranks(x, times)
-    ranks_y, spread_y = _centred_ranks(y, times)
-    below = math.sqrt(spread_x * spread_y)
-    return float(np.einsum("i,i,i->", times, ranks_x[x], ranks_y[y])) / below if below > 0 else math.nan
-
-
-def _centred_ranks(code: Ints, times: Floats) -> tuple[Floats, float]:
-    """The mid-rank of each distinct value less the mean of all, and their weighted sum of squares."""
-    size = np.bincount(code, weights=times)
-    middle: Floats = np.cumsum(size) - size / 2 - size.sum() / 2
-    return middle, float(np.sum(size * middle**2))
+    ranks_x, spread_x = x.centred(times)
+    ranks_y, spread_y = y.centred(times)
+    below = np.sqrt(spread_x * spread_y)
+    products = np.einsum("bi,bi,bi->b", times, ranks_x[:, x.code], ranks_y[:, y.code])
+    return np.divide(products, below, out=np.full(len(times), math.nan), where=below > 0)
