@@ -98,4 +98,4 @@ def _rho(x: _Ranked, y: _Ranked, times: Floats) -> Floats:
     ranks_y, spread_y = y.centred(times)
     below = np.sqrt(spread_x * spread_y)
     products = np.einsum("bi,bi,bi->b", times, ranks_x[:, x.code], ranks_y[:, y.code])
-    return np.divide(products, below, out=np.full(len(times), math.nan), where=below > 0)
+    return np.asarray(np.divide(products, below, out=np.full(len(times), math.nan), where=below > 0))
