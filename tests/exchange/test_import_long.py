@@ -7,6 +7,7 @@ import pytest
 from dialometer.design.load import check_study
 from dialometer.errors import DialometerError, ImportFileError
 from dialometer.exchange.importing import import_files
+from dialometer.readers.chats import in_cell
 from dialometer.storage.store import Store
 
 LONG = """worker,mr_id,model,dimension,score,when
@@ -261,3 +262,15 @@ def test_progress_says_what_is_done(tmp_path, monkeypatch):
     report = lambda _file, doing, _line: seen.append(doing)  # noqa: E731
     import_files(tmp_path / "s", [tmp_path / "r.csv"], tmp_path / "s.db", at_ms=1, format="long", report=report)
     assert list(dict.fromkeys(seen)) == ["Looking at", "Reading"]
+
+
+def test_a_turn_that_no_dialogue_has_is_refused(bring_in):
+    table = "rater,item,turn,criterion,value\nann,d1,3000000000,fluency,4\nbob,d1,1,fluency,2\n"
+    with pytest.raises(DialometerError, match="turn"):
+        bring_in(table)
+
+
+@pytest.mark.parametrize("text", ["{0}", "[b'a']", "[1j]"])
+def test_python_values_that_are_no_data_stay_text(text):
+    assert in_cell(text) == text
+    assert in_cell("[{'role': 'user'}]") == [{"role": "user"}]

@@ -49,6 +49,10 @@ def compares(scale_type: str) -> bool:
     return scale_type in SCALES and SCALES.get(scale_type).choice_form is not None
 
 
+MOST_TURNS = 10_000
+"""Turns of a dialogue that is written with placeholders because only ratings of its turns are known."""
+
+
 @dataclass(slots=True)
 class ItemDraft:
     """What is known of an item."""
@@ -503,6 +507,11 @@ class _StudyWriter:
             case _:
                 system, text = next(iter(responses.items()))
                 if item.turns:  # any turn that was rated must be one of the agent's
+                    if max(item.turns) > MOST_TURNS:
+                        raise DialometerError(
+                            f"turn {max(item.turns):,} of the item '{item.id}' is rated; dialogues have up to {MOST_TURNS:,}",
+                            remedy="correct the column with the turns",
+                        )
                     before = [{"speaker": "Agent", "text": NO_TEXT}] * max(item.turns)
                 return {**common, "system": system, "turns": [*before, {"speaker": "Agent", "text": text}]}
 

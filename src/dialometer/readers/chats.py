@@ -210,9 +210,11 @@ def in_cell(value: Any) -> Any:
         return value
     for text in (value, _BETWEEN_OBJECTS.sub("}, {", value)):
         try:
-            return ast.literal_eval(text.strip())
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            found = ast.literal_eval(text.strip())
+            json.dumps(found)  # a set, bytes or a complex number are no data but a text in braces
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             continue
+        return found
     return value
 
 
