@@ -49,7 +49,7 @@ _NOT_SEEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Screen:
+class ReviewScreen:
     """What raters see at one place of the study, and in which conditions."""
 
     title: str
@@ -57,7 +57,7 @@ class Screen:
     content: Markup
 
 
-def screens(study: Study) -> list[Screen]:
+def screens(study: Study) -> list[ReviewScreen]:
     """Every kind of screen of every condition, once; of items the first of each block, since the others differ in content."""
     found: dict[tuple[str, str], list[str]] = {}
     for cell, condition in enumerate(study.cells):
@@ -66,7 +66,7 @@ def screens(study: Study) -> list[Screen]:
             main = _MAIN.search(preview.page(step))
             content = _NOT_SEEN.sub("", main[1] if main else "")
             found.setdefault((title, content), []).append(study.cell_label(condition))
-    return [Screen(title, tuple(cells), Markup(content)) for (title, content), cells in found.items()]
+    return [ReviewScreen(title, tuple(cells), Markup(content)) for (title, content), cells in found.items()]
 
 
 def _steps(preview: Preview) -> Iterator[tuple[str, int]]:
