@@ -135,12 +135,12 @@ def _opinions(study: Study, frame: pl.DataFrame) -> Iterator[tuple[Thing, Opinio
         return
     cells = {tuple(condition.values()): cell for cell, condition in enumerate(study.cells)}
     factors = [FACTOR_PREFIX + factor.name for factor in study.spec.design.factors]
-    columns = ("rater", "answer", "judgment", "block", "item", "criterion", "system", "turn")
+    columns = ("rater", "answer", "block", "item", "criterion", "system", "turn")
     known: dict[str, Value] = {text: json.loads(text) for text in frame["answer"].drop_nulls().unique().to_list()}
-    for rater, answer, number, block, item, criterion, system, turn, *levels in frame.select(*columns, *factors).rows():
+    for rater, answer, block, item, criterion, system, turn, *levels in frame.select(*columns, *factors).rows():
         cell = cells.get(tuple(levels))
         if cell is not None and answer is not None:
-            yield Thing(cell, block, item, criterion, system or "", turn), Opinion(rater, known[answer], number)
+            yield Thing(cell, block, item, criterion, system or "", turn), Opinion(rater, known[answer])
 
 
 def _counts(study: Study, compared: Sequence[Judged]) -> Table:
