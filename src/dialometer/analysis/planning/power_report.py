@@ -8,6 +8,7 @@ from dialometer._version import __version__
 from dialometer.analysis.base.wording import n_of, percent
 from dialometer.analysis.planning.power import DEFAULT, PowerPoint, PowerResult
 from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of
+from dialometer.analysis.shared.comparisons import comparison_title, primary_comparison
 from dialometer.design.lock import fingerprint
 from dialometer.model.report import Cell, Column, Figure, Headline, Method, Report, Section, Summary, Table
 from dialometer.model.study import Study
@@ -127,8 +128,8 @@ def power_report(
                 "power",
                 "Power by design",
                 (
-                    f"The primary comparison is {result.comparison}. Each simulated study was analysed as the real one will be, "
-                    f"by the same tests and the same correction; power is the share of studies that are significant at {alpha:g}.",
+                    f"The primary comparison is “{comparison_title(primary_comparison(study))}”. Each simulated study was analysed "
+                    f"as the real one will be, by the same tests and the same correction; power is the share of studies that are significant at {alpha:g}.",
                     "Between systems, the effect is the distance of the best and the worst in standard deviations of quality; "
                     "between levels of a factor, Cohen's d of raters' mean ratings.",
                     assumption_words(assumed),
