@@ -129,7 +129,8 @@ def power_report(
                 "Power by design",
                 (
                     f"The primary comparison is “{comparison_title(primary_comparison(study))}”. Each simulated study was analysed "
-                    f"as the real one will be, by the same tests and the same correction; power is the share of studies that are significant at {alpha:g}.",
+                    "as the real one will be, by the same tests and the same correction; power is the share of studies that are "
+                    f"significant at {alpha:g}.",
                     "Between systems, the effect is the distance of the best and the worst in standard deviations of quality; "
                     "between levels of a factor, Cohen's d of raters' mean ratings.",
                     assumption_words(assumed),
