@@ -301,7 +301,12 @@ def _by_raters_alone(findings: Findings) -> Findings:
     """What families say that know of no judge: exploratory where the confirmatory analysis is raters corrected by judges."""
 
     def explores(section: Section) -> Section:
-        parts = (part if isinstance(part, Turns) else replace(part, is_confirmatory=False) for part in section.parts)
+        parts = (
+            part
+            if isinstance(part, Turns) or not part.is_confirmatory
+            else replace(part, title="By raters alone", is_confirmatory=False)
+            for part in section.parts
+        )
         title = "The same comparisons by raters alone" if section.is_confirmatory else section.title
         return replace(section, title=title, parts=tuple(parts), is_confirmatory=False)
 

@@ -260,7 +260,7 @@ class _JudgedRun:
             if means:
                 title = "Bradley-Terry strengths (log odds), three ways" if is_choice else "Mean ratings, three ways"
                 columns = (Column("criterion", "Criterion"), Column("system", "System"), *_columns("estimate"))
-                yield Table(f"judged_{prefix}_systems", title, columns, tuple(means), CAPTION)
+                yield Table(f"judged_{prefix}_systems", title, columns, tuple(means))
 
     def figure(self) -> Figure | None:
         """Differences or shares three ways, those of one kind."""
@@ -298,8 +298,8 @@ def _columns(kind: str) -> tuple[Column, ...]:
         Column("judge", JUDGE, estimate),  # type: ignore[arg-type]
         Column("both", BOTH, estimate),  # type: ignore[arg-type]
         Column("narrower", "Narrower", "percent"),
-        Column("n", "Human judgments", "count"),
         Column("worth", "Worth", "count"),
+        Column("n", "Human judgments", "count"),
         Column("weight", "Judge's weight", "number"),
     )
 
@@ -307,9 +307,9 @@ def _columns(kind: str) -> tuple[Column, ...]:
 def _cells(one: Corrected) -> tuple[Cell, ...]:
     estimates = (known_cell(one.people), known_cell(one.judge), known_cell(one.both))
     if not one.both.is_known:
-        return (*estimates, None, one.both.n, None, None)
+        return (*estimates, None, None, one.both.n, None)
     worth = round(one.n_worth) if np.isfinite(one.n_worth) else None
-    return (*estimates, one.narrower, one.both.n, worth, one.weight)
+    return (*estimates, one.narrower, worth, one.both.n, one.weight)
 
 
 ANALYSES.register(NAME)(PeopleAndJudges())
