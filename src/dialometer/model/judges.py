@@ -131,10 +131,9 @@ class JudgedAnalysis(Part):
     """The confirmatory analysis is people corrected by judges: judges' scores of all items, people's ratings of some."""
 
     use: list[Name] = Field(min_length=1, description="Judges by name; several are combined into one score.")
-    combine: Literal["mean", "majority", "dawid_skene"] = Field(
+    combine: Literal["mean", "majority"] = Field(
         default="mean",
-        description="How several judges become one: the mean of their scores, the majority of their choices, or choices "
-        "weighted by how reliable each judge is (Dawid and Skene, with people as anchors).",
+        description="How several judges become one: the mean of their scores, or the majority of their choices (ratings: median).",
     )
 
     @model_validator(mode="before")
