@@ -199,7 +199,11 @@ class _JudgedRun:
             notes.append(
                 f"{self.judge} scored {n_scored:,} of {n_of(len(items), 'item')}: estimates are about items like those that it scored."
             )
-        trained = [judge.name for judge in self.study.spec.judges if use and judge.name in use.use and judge.trained_on == "this"]
+        trained = [
+            judge.name
+            for judge in self.study.spec.judges
+            if use and judge.name in use.use and judge.trained_on == "this"
+        ]
         if trained:
             notes.append(
                 f"{listed(trained)} learned from ratings of this study. The interval holds only if each item was scored by an "
