@@ -317,3 +317,21 @@ def test_templates_are_shown_by_picture_and_question(ada):
         answer = ada.client.get(f"/dashboard/new/{one.name}.webp")
         assert answer.content[:4] == b"RIFF", f"run scripts/template_pictures.py for {one.name}"
     assert ada.get("/new/none.webp").status == 404
+
+
+def test_a_study_of_ones_own_systems(ada, studies_folder):
+    table = b"question;old;new\nHow far is it?;Two miles.;About two miles, half an hour on foot.\n"
+    table += b"Is it open?;Yes.;Yes, until six.\nWhat does it cost?;Ten.;Ten euros for adults.\n"
+    form = {"name": "mine", "from": "template:compare"}
+    ada.post("/new", form, files={"own_1": ("../My answers.csv", table, "text/csv")})
+    assert ada.status == 200, ada.text
+    assert "Made the study mine." in ada.text
+    study = load_study(studies_folder / "mine")
+    assert [system.name for system in study.spec.systems] == ["old", "new"]
+    assert len(study.rated_items) == 3
+    wrong = {"own_1": ("answers.csv", b"question\nOnly one column\n", "text/csv")}
+    assert ada.post("/new", {**form, "name": "other"}, files=wrong).status == 422
+    assert "answers.csv" in ada.text.lower()
+    assert "/tmp" not in ada.text
+    assert ada.post("/new", {"name": "other", "from": "template:chat"}, files=wrong).status == 422
+    assert not (studies_folder / "other").exists()

@@ -123,7 +123,7 @@ class DashboardGuard(Guard):
 
     def max_body_bytes(self, scope: Scope) -> int:
         """Much for the files of a study, little for everything else."""
-        return MAX_UPLOAD_BYTES if scope["path"].endswith("/files") else super().max_body_bytes(scope)
+        return MAX_UPLOAD_BYTES if scope["path"].endswith(("/files", "/new")) else super().max_body_bytes(scope)
 
     def close(self) -> None:
         """Stops the analysis that is being computed, and the watch over stopping rules."""

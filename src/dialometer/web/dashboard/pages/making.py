@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from difflib import unified_diff
@@ -20,6 +21,7 @@ from dialometer.design.protocol import protocol
 from dialometer.design.templates import TemplateAbout, all_about_templates, copy_template, template_folder
 from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, merged, write_whole
 from dialometer.errors import DialometerError
+from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
 from dialometer.flow.study_check import without_errors
 from dialometer.readers.encodings import UTF8, encoding_of
 from dialometer.readers.recordings import copy_media
@@ -111,17 +113,39 @@ def make(dashboard: Dashboard, request: PageRequest) -> Response:
     name, title = request.form.get("name", "").strip(), request.form.get("title", "").strip()
     target = dashboard.studies.folders.new_folder(name)
     template, _, source = request.form.get("from", "").partition(":")
+    own = [request.files[field] for field in OWN_FILES if request.files.get(field, ("", b""))[1]]
+    notes: list[str] = []
     if template == "study":
         copy_study(dashboard.studies.folders.folder(source), target)
+    elif own:
+        notes = _from_own_files(source, own, request.form.get("columns", ""), target)
     else:
         copy_template(source, target)
     give_name(target, name, title[:200])
     dashboard.note(request, "made the study", f"{name} from {template} {source}")
-    return dashboard.redirect(
-        f"/studies/{name}/form/study",
-        request,
-        f"Made the study {name}. Go through the steps; everything can be changed later.",
-    )
+    said = " ".join(["Go through the steps; everything can be changed later.", *(f"{note}." for note in notes)])
+    return dashboard.redirect(f"/studies/{name}/form/study", request, f"Made the study {name}. {said}")
+
+
+OWN_FILES = ("own_1", "own_2")
+"""Fields with what somebody's own systems said: one file with a column for each system, or one file for each of two."""
+
+
+def _from_own_files(template: str, given: Sequence[tuple[str, bytes]], columns: str, target: Path) -> list[str]:
+    """A study of somebody's own systems, made as ``dialometer new --responses`` makes it; returns what was assumed."""
+    with tempfile.TemporaryDirectory() as place:
+        files = []
+        for number, (name, content) in enumerate(given):
+            plain = re.sub(r"[^\w.\-]", "_", Path(name).name)[-80:].lstrip(".") or f"file_{number + 1}"
+            files.append(Path(place) / str(number) / plain)
+            files[-1].parent.mkdir()
+            files[-1].write_bytes(content)
+        try:
+            systems = [name.strip() for name in columns.split(",") if name.strip()]
+            return study_from_outputs(template, files, target, systems=systems)[1]
+        except DialometerError as error:
+            remedy = error.remedy.replace("--systems ", "columns that are systems: ")
+            raise DialometerError(error.message, where=Path(error.where).name, remedy=remedy) from error
 
 
 @page("/studies/{study}/files", role="viewer")
