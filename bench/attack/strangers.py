@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 
 from bench.attack.target import Hole, Rater, Target, check, make_study, serving
+from dialometer.design.load import load_study
 from dialometer.storage.store import Store
 
 SECTION = "Strangers and slow clients"
@@ -258,7 +259,8 @@ def restart(work: Path) -> str:
         target.process.wait(60)
     with Store.open(folder / "study.db", create=False) as store:
         stored = [(visit.session_id, visit.screen) for visit in store.records.visits()]
-    lost = len(set(acknowledged) - set(stored))
+    study = load_study(folder)
+    lost = len({(session, study.own_key(shown)) for session, shown in acknowledged} - set(stored))
     twice = len(stored) - len(set(stored))
     figures = (
         f"{n_replaced} processes replaced in {seconds:.0f} s, {len(acknowledged)} screens acknowledged, "

@@ -17,6 +17,7 @@ import httpx
 from dialometer.model.study import Study
 from dialometer.simulate.answering import answer_screen
 from dialometer.simulate.rater import Habits, draw_rater
+from dialometer.simulate.screen_view import with_own_names
 from dialometer.simulate.server_client import view_from
 from dialometer.simulate.truth import draw_truth
 
@@ -26,7 +27,7 @@ TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """One screen that the server said is stored."""
+    """One screen that the server said is stored, by its key in the stored data."""
 
     session: str
     screen: str
@@ -82,9 +83,9 @@ class Load:
             shown = self._call(client, "GET", "/session/screen", token)
             if shown is None or shown.status_code != 200 or shown.json()["kind"] == "done":
                 return
-            view = view_from(shown.json())
+            view = with_own_names(self.study, view_from(shown.json()))
             sent = {
-                "screen": view.key,
+                "screen": shown.json()["screen"],
                 "token": secrets.token_urlsafe(18),
                 "answers": answer_screen(self.study, self._truth, rater, view),
                 "shown_at_ms": time.time_ns() // 1_000_000,

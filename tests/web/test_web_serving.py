@@ -108,7 +108,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half_stored(how, n_processe
     with Store.open(folder / "study.db", create=False) as store:
         assert store.check() == []
         stored = {(visit.session_id, visit.screen) for visit in store.records.visits()}
-        assert {(session, screen) for session, screen, _, _ in acknowledged} <= stored
+        assert {(session, study.own_key(shown)) for session, shown, _, _ in acknowledged} <= stored
         flow = Flow(study, store)
         for session in store.sessions.all():
             # Every stored screen has all its judgments, and the session stands right after its last screen.
@@ -183,7 +183,7 @@ def test_a_restart_refuses_nobody_and_loses_nothing(n_processes, make_study):
     assert failed == []
     with Store.open(study.folder / "study.db", create=False) as store:
         stored = [(visit.session_id, visit.screen) for visit in store.records.visits()]
-    assert set(acknowledged) <= set(stored)
+    assert {(session, study.own_key(shown)) for session, shown in acknowledged} <= set(stored)
     assert len(stored) == len(set(stored))
 
 

@@ -584,6 +584,10 @@ class Study:
             self.remembered[key] = {name: own for own, name in self.shown_ids.items()}
         return str(self.remembered[key].get(shown, shown))
 
+    def own_key(self, shown: str) -> str:
+        """The key under which a screen is stored, by what pages and the API call it; a key stays as it is."""
+        return "/".join(self.own_id(part) for part in shown.split("/"))
+
     @cached_property
     def criteria_by_name(self) -> dict[str, Criterion]:
         """Criteria by their name."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dialometer.model.study import Study
 from dialometer.simulate.answering import answer_screen
 from dialometer.simulate.rater import Habits, SimulatedRater, draw_rater
-from dialometer.simulate.screen_view import ScreenView, SettlingAccess, StudyAccess, Visit
+from dialometer.simulate.screen_view import ScreenView, SettlingAccess, StudyAccess, Visit, with_own_names
 from dialometer.simulate.truth import Truth
 
 _MESSAGES = (
@@ -141,8 +141,8 @@ def _visit(
 ) -> Visit | None:
     """One screen of one rater; None when the session is over or the rater leaves."""
     assert event.session is not None
-    screen = access.screen(event.session)
-    screen = replace(screen, item_id=study.own_id(screen.item_id))  # a server calls items by other names
+    shown = access.screen(event.session)
+    screen = with_own_names(study, shown)
     if screen.kind == "done":
         progress.n_finished += 1
         progress.states[screen.state] = progress.states.get(screen.state, 0) + 1
@@ -158,7 +158,7 @@ def _visit(
     submitted_at_ms = shown_at_ms + int(duration_s * 1000)
     return Visit(
         session=event.session,
-        screen=screen.key,
+        screen=shown.key,
         answers=answer_screen(study, truth, rater, screen),
         shown_at_ms=shown_at_ms,
         first_input_at_ms=shown_at_ms + int(duration_s * 600),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dialometer.model.marks import Passage
 from dialometer.model.scale import Scale
+from dialometer.model.study import Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,15 @@ class ScreenView:
     state: str = "active"
     systems: tuple[str, ...] = ()
     """In an arena: the systems in the order of their places. The texts do not tell them, since they are said live."""
+
+
+def with_own_names(study: Study, shown: ScreenView) -> ScreenView:
+    """The same screen with the study's own names of it and its item, where a server calls them by names that say nothing.
+
+    What is true of an item and what chance gives a rater on a screen go by the own names, so that raters judge the same
+    over a server.
+    """
+    return replace(shown, key=study.own_key(shown.key), item_id=study.own_id(shown.item_id))
 
 
 @dataclass(frozen=True, slots=True)
