@@ -189,6 +189,8 @@ def test_replies_are_kept_and_every_request_is_logged_with_its_tokens(make_study
         log = [json.loads(line) for line in (folder / "judge" / "requests.jsonl").read_text().splitlines()]
         assert len(log) == n
         assert {entry["rater"] for entry in log} == {"little#1"}
+        with Store.open(folder / "study.db", create=False) as store:
+            assert {entry["screen"] for entry in log} <= {visit.screen for visit in store.records.visits()}
         # The database is lost, the replies are not; and a line that was cut off by a crash harms nothing.
         for file in folder.glob("study.db*"):
             file.unlink()

@@ -74,7 +74,7 @@ class Asking:
         replies: list[ModelReply] = []
         why = ""
         for attempt in range(1, self.n_asks + 1):
-            entry = {**about, "screen": shown["screen"], "attempt": attempt}
+            entry = {**about, "attempt": attempt}
             reply = self.client.ask(system, talk, seed=seed, about=entry, schema=schema, is_fresh=is_fresh)
             replies.append(reply)
             if reply.refusal:

@@ -271,7 +271,8 @@ class ItemJudge:
         counting: Lock,
     ) -> None:
         shown = screen_content(question.screen)
-        given = self.asking.ask(shown, instructions, seed=self.seed + one.sample, about={"rater": self._rater(one)})
+        about = {"rater": self._rater(one), "screen": question.screen.key}
+        given = self.asking.ask(shown, instructions, seed=self.seed + one.sample, about=about)
         end = given.at_ms or now_ms()
         timing = Timing(end - int(1000 * given.duration_s), end, device="program")
         try:

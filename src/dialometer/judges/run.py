@@ -129,7 +129,7 @@ class ModelRater:
         fields = [field for field in shown["fields"] if field["name"] not in fixed]
         if not fields:
             return fixed
-        about = {"rater": self.rater_name(number)}
+        about = {"rater": self.rater_name(number), "screen": self.study.own_key(shown["screen"])}
         return fixed | self.asking.ask({**shown, "fields": fields}, instructions, seed=number, about=about).values
 
     def _fixed(self, shown: Shown) -> dict[str, Any]:
@@ -147,11 +147,12 @@ class ModelRater:
             self.access.wait_for_reply(session, item["id"])
             shown = self.access.screen(session)
         while _n_said(shown) < item["min_turns"]:
-            about = {"rater": self.rater_name(number), "screen": shown["screen"], "attempt": 1}
+            key = self.study.own_key(shown["screen"])
+            about = {"rater": self.rater_name(number), "screen": key, "attempt": 1}
             prompt = Turn("User", message_prompt(shown), "user")
             reply = self.client.ask(system, [prompt], seed=number, about=about)
             if not reply.text:
-                raise GaveUp(f"no message for {shown['screen']}: {reply.refusal or 'it was cut off'}")
+                raise GaveUp(f"no message for {key}: {reply.refusal or 'it was cut off'}")
             self.access.say(session, item["id"], reply.text[:2000])
             shown = self.access.screen(session)
 
