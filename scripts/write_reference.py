@@ -190,7 +190,7 @@ STEPS = {
     ),
     "Statistics of plain columns": (
         "mann_whitney", "wilcoxon_signed_rank", "friedman", "permutation_two_groups", "hedges_g", "proportion_difference",
-        "mcnemar", "pearson", "spearman", "kendall",
+        "mcnemar", "pearson", "spearman", "kendall", "judged_mean", "judged_mean_bootstrap",
     ),
     "Reports": ("analyse_folder", "analyse", "render"),
     "Tables": ("to_pandas", "to_frame"),

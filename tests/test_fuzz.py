@@ -7,6 +7,7 @@ import json
 import logging
 import signal
 import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -97,12 +98,26 @@ def test_a_file_that_would_end_the_process_is_refused(tmp_path, monkeypatch):
     path.write_bytes(b"PAR1" + bytes(8) + b"PAR1")
     with pytest.raises(DialometerError, match="cannot be read"):
         list(read_dialogues(path))
-    good = tmp_path / "good.parquet"
-    good.write_bytes(DIALOGUES["messages_parquet"]["d.parquet"])
-    ended = subprocess.CompletedProcess([], -6, b"")
-    monkeypatch.setattr(columnar.subprocess, "run", lambda *_, **__: ended)
-    with pytest.raises(DialometerError, match="it is damaged"):
-        list(read_dialogues(good))
+    code = "import os, sys\nfor line in sys.stdin:\n    'bad' in line and os._exit(134)\n    print('\"\"', flush=True)"
+    started = []
+
+    def start():
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen([sys.executable, "-S", "-c", code], stdin=pipe, stdout=pipe))
+        return started[-1]
+
+    monkeypatch.setattr(columnar, "_TRIAL", columnar._Trial())
+    monkeypatch.setattr(columnar, "_started", start)
+    for name in ("good", "bad", "also_good"):
+        path = tmp_path / f"{name}.parquet"
+        path.write_bytes(DIALOGUES["messages_parquet"]["d.parquet"])
+        if name != "bad":
+            assert list(read_dialogues(path))
+            continue
+        with pytest.raises(DialometerError, match="it is damaged"):
+            list(read_dialogues(path))
+    columnar._TRIAL.end()
+    assert [process.poll() for process in started] == [134, 134, -9], "each file that ends a process gets one new try"
 
 
 FOUND = [  # by `make fuzz`: what is spoilt, and how

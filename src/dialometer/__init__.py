@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from dialometer.stats.effects.permutation import permutation_two_groups
     from dialometer.stats.effects.ranks import friedman, wilcoxon_signed_rank
     from dialometer.stats.effects.two_groups import mann_whitney
+    from dialometer.stats.judged.bootstrap import judged_mean_bootstrap
+    from dialometer.stats.judged.means import judged_mean
     from dialometer.storage.store import Store
     from dialometer.storage.table import long_table
 
@@ -69,6 +71,8 @@ _HOMES = {
     "gwet": "dialometer.public.statistics",
     "hedges_g": "dialometer.stats.effects.effect_size",
     "icc": "dialometer.public.judged",
+    "judged_mean": "dialometer.stats.judged.means",
+    "judged_mean_bootstrap": "dialometer.stats.judged.bootstrap",
     "kendall": "dialometer.stats.effects.correlation",
     "leaderboard": "dialometer.public.leaderboards",
     "leaderboard_with_covariates": "dialometer.public.leaderboards",
@@ -122,6 +126,8 @@ __all__ = [
     "gwet",
     "hedges_g",
     "icc",
+    "judged_mean",
+    "judged_mean_bootstrap",
     "kendall",
     "leaderboard",
     "leaderboard_with_covariates",

@@ -118,6 +118,8 @@ def test_plain_columns(ratings):
         stats.mannwhitneyu(first, second, method="exact").pvalue
     )
     assert dm.spearman(first, second).value == pytest.approx(stats.spearmanr(first, second).statistic)
+    both = dm.judged_mean(first, second[: len(first)], second).both
+    assert dm.judged_mean_bootstrap(first, second[: len(first)], second).value == pytest.approx(both.value)
 
 
 def test_statistics_are_listed_and_faults_are_named(ratings):

@@ -16,6 +16,7 @@ ALLOWED = {
     "exchange/formats/votes.py": "the format says on which scale its votes were given",
     "exchange/formats/preferences.py": "the format says on which scale its preferences were given",
     "exchange/formats/acute.py": "the format says on which scale its choices were given",
+    "exchange/own_systems/study_of_kind.py": "it writes study files, which say on which scales raters answer",
     "learned": "stages of training are called pairwise; no scale is meant",
     "cli/learn/evaluate.py": "a stage of training is called pairwise; no scale is meant",
     "analysis/families/votes/best_worst.py": "the name of the analysis of best-worst choices in the registry of families",

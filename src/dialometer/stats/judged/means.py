@@ -133,8 +133,13 @@ def judged_mean(
     is_share: bool = False,
     confidence: float = 0.95,
 ) -> Corrected:
-    """One mean from independent judgments: people's ``values`` with the judge's ``own_scores`` of the same things, and its
-    ``other_scores`` of things that people did not judge."""
+    """The mean of human judgments corrected by a judge (PPI++), for independent judgments.
+
+    ``values`` are people's, ``own_scores`` the judge's of the same things, ``other_scores`` the judge's of things that people
+    did not judge; people must have judged a random part. With ``is_share`` the values are 0 or 1. The result has three
+    estimates, ``people``, ``judge`` and ``both``, the judge's ``weight``, and as ``n_worth`` how many human judgments would
+    give as narrow an interval alone.
+    """
     y, own, other = numbers(values), numbers(own_scores), numbers(other_scores)
     n = same_length(values=y, own_scores=own)
     things = np.arange(n + len(other))
