@@ -194,7 +194,10 @@ def test_contexts_come_from_a_file_of_dialogues_too(run, bots, dialogues, tmp_pa
     ("line", "words"),
     [
         ('{"id": "a"}', r"items.jsonl:1: there is no context \[context\] — call the column"),
-        ('{"id": "a", "responses": {"x": "y", "z": "w"}, "context": "Hello?"}', "no standard response.* add 'standard'"),
+        (
+            '{"id": "a", "responses": {"x": "y", "z": "w"}, "context": "Hello?"}',
+            "no standard response.* add 'standard'",
+        ),
         ("{", "items.jsonl:1:2: broken JSON"),
     ],
 )
