@@ -15,6 +15,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Method, Section, Table
 from dialometer.model.statistic import Statistic
 from dialometer.model.study import Study
+from dialometer.quality.gold import gold_items
 from dialometer.stats import STATISTICS
 from dialometer.stats.compute import compute
 
@@ -93,8 +94,10 @@ def _table(data: StudyData, options: Options, statistic: Statistic) -> Table:
 
 
 def _by_criterion(data: StudyData, *, is_split: bool) -> list[tuple[str, pl.DataFrame]]:
+    """The judgments without gold items, as ``dm.read_judgments`` gives them."""
+    judgments = data.judgments.filter(~pl.col("item").is_in(sorted(gold_items(data.study))))
     if not is_split:
-        return [("all criteria", data.judgments)]
+        return [("all criteria", judgments)]
     names = [criterion.name for criterion in data.study.spec.criteria]
-    parts = [(name, data.judgments.filter(pl.col("criterion") == name)) for name in names]
-    return [(criterion_label(data.study, name), judgments) for name, judgments in parts if len(judgments)]
+    parts = [(name, judgments.filter(pl.col("criterion") == name)) for name in names]
+    return [(criterion_label(data.study, name), own) for name, own in parts if len(own)]
