@@ -136,7 +136,7 @@ def pair_columns(correction: str, *, value: str = "Difference", kind: ColumnKind
     """The columns of a table of differences between systems."""
     columns = [
         Column("first", "System"),
-        Column("second", "compared with"),
+        Column("second", "Compared with"),
         Column("difference", value, kind, unit=PERCENTAGE_POINTS if kind == "percent_estimate" else ""),
         Column("n", "n", "count"),
         Column("p", "p", "p_value"),

@@ -133,7 +133,7 @@ def _pair_columns(options: Options) -> tuple[Column, ...]:
     return (
         Column("criterion", "Criterion"),
         Column("first", "System"),
-        Column("second", "compared with"),
+        Column("second", "Compared with"),
         Column("difference", "Difference in rating", "estimate"),
         *p_columns(options.correction),
         Column("higher", "Raters who rate it higher", "percent_estimate"),

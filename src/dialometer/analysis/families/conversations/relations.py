@@ -101,10 +101,14 @@ def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) 
         raise NotEnoughData(
             "no turns of the dialogues are stored", remedy="length is known of dialogues held in this study"
         )
+    varying = [key for key in known if len(np.unique(ratings[0].lengths[key][~np.isnan(ratings[0].lengths[key])])) > 1]
+    constant = [LENGTHS[key].lower() for key in known if key not in varying]
     correlations = {
-        (rated.label, key): _rhos(rated, key, ratings[0].systems, options) for rated in ratings for key in known
+        (rated.label, key): _rhos(rated, key, ratings[0].systems, options) for rated in ratings for key in varying
     }
     text = _length_words({key: rhos[0] for key, rhos in correlations.items()})
+    if constant:
+        text += f" The same in all dialogues, and so not correlated: {listed(constant)}."
     dots = [
         Dot(LENGTHS[key], rhos[0], facet=label if len(ratings) > 1 else "")
         for (label, key), rhos in correlations.items()
@@ -119,8 +123,7 @@ def length_section(name: str, ratings: Sequence[SelfRatings], options: Options) 
             "reasons; the columns of single systems are free of that.",
         ),
         (
-            _length_table(name, correlations, ratings[0].systems),
-            _length_figure(name, dots),
+            *((_length_table(name, correlations, ratings[0].systems), _length_figure(name, dots)) if varying else ()),
             _lengths_table(name, ratings[0], known),
         ),
     )

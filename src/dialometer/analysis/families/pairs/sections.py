@@ -420,7 +420,7 @@ def _differences_table(pairs: dict[tuple[str, str], Result], options: Options) -
         is_turned = result.here.is_known and result.value < 0
         names = (b, a) if is_turned else (a, b)
         rows.append((*names, result.here.n, *shown.cells(_turned(result) if is_turned else result)))
-    columns = [Column("first", "Strategy"), Column("second", "compared with"), Column("n", "n", "count")]
+    columns = [Column("first", "Strategy"), Column("second", "Compared with"), Column("n", "n", "count")]
     notes = [
         "In these pairs: the same raters judged all strategies, so each serves as their own comparison (cluster-robust by rater, "
         "CR2).",

@@ -175,7 +175,7 @@ def contrasts_table(
     remarks = dict.fromkeys(note for pair in pairs for note in contrasts[pair].notes)
     columns = (
         Column("system", "System"),
-        Column("against", "compared with"),
+        Column("against", "Compared with"),
         Column("preferred", "Preferred", "percent_estimate"),
         Column("difference", "Difference in strength (log odds)", "estimate"),
         *p_columns(options.correction),
