@@ -30,6 +30,7 @@ def with_test(study, **changes):
     return replace(study, spec=spec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "margin", "tight"),
     [("likert", 0.9, 0.01), ("acute", 0.3, 0.005), ("best-worst", 0.6, 0.005), ("strategies", 0.35, 0.005)],
@@ -105,6 +106,7 @@ def test_verdicts():
     assert plan_words(Comparison(name="c"), 0.95) == ""
 
 
+@pytest.mark.slow
 def test_power_is_that_of_the_declared_test(template):
     """With no true difference, equivalence within a wide margin is found more often by more raters."""
     study = with_test(template("likert"), test="equivalence", margin=0.9, levels=["rules", "retrieval"])

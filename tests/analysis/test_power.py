@@ -117,6 +117,7 @@ def test_the_search_finds_the_smallest_design_and_processes_do_not_matter():
     assert all(p.power.value < 0.8 for p in below)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path):
     copy_template("strategies", tmp_path / "s")
     file = tmp_path / "s" / "study.yaml"

@@ -66,6 +66,7 @@ def join(client, base, token, name="ada"):
     return re.search(r'name="csrf" value="([0-9a-f]+)"', done.text)[1]
 
 
+@pytest.mark.slow
 def test_one_study_prints_the_first_owners_link_until_it_was_used(tmp_path):
     copy_template("likert", tmp_path / "films")
     with serving(tmp_path / "films", log=tmp_path / "1.txt") as (base, token, told), httpx.Client() as client:

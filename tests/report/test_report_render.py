@@ -101,6 +101,7 @@ def test_a_report_with_nothing_in_it(report, tmp_path):
     assert "nothing to show yet" in (tmp_path / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_large_report_is_quick(report, tmp_path):
     figures = [part for part in report.figures() if part.name != "broken"]
     many = [replace(figures[i % len(figures)], name=f"figure{i}") for i in range(20)]

