@@ -14,8 +14,8 @@ from dialometer.analysis.planning.simulated_study import resized
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
 from dialometer.analysis.shared.equivalence import decided, plan_words, verdict
 from dialometer.design.load import check_study
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
-from dialometer.model.study import Comparison
 from dialometer.simulate.truth import Truth
 
 EQUAL = Truth({}, item_sd=0.0)

@@ -26,7 +26,7 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
-from dialometer.model.study import Comparison
+from dialometer.model.analysis_plan import Comparison
 from dialometer.report.numbers import write_headline, write_p
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate

@@ -17,9 +17,9 @@ from dialometer.analysis.shared.effect_words import effect_words, flipped, reada
 from dialometer.analysis.shared.next_steps import CONTRADICTED, NEW_STUDY, WRITE_UP, growth, next_steps
 from dialometer.analysis.shared.verdicts import DeclaredHypothesis
 from dialometer.errors import StudyError
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Column, Section, Table
-from dialometer.model.study import Comparison
 from dialometer.report import render
 from dialometer.report.interval_bar import interval_bar
 

@@ -16,9 +16,10 @@ import numpy as np
 from dialometer.design.adjudication import Disputes
 from dialometer.design.arena_pairs import draw_pair
 from dialometer.errors import AssignmentError
+from dialometer.model.design import Block
 from dialometer.model.item import ArenaItem, Item, PairItem, ResponsesItem
 from dialometer.model.session import Draw, DrawnPair, Plan, Snapshot, Task
-from dialometer.model.study import Block, Study
+from dialometer.model.study import Study
 from dialometer.quality.gold import Gold, placed_gold
 
 # Williams squares: orders in which every condition follows every other equally often.

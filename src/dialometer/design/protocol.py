@@ -6,8 +6,9 @@ import math
 import re
 from dataclasses import dataclass
 
+from dialometer.model.design import Block, Condition, Presentation
 from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
-from dialometer.model.study import Block, Condition, Presentation, Study
+from dialometer.model.study import Study
 from dialometer.quality.gold import Gold, placed_gold
 from dialometer.recruit.platforms import platform_of
 from dialometer.recruit.qualifying import met_qualifications

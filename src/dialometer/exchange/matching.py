@@ -21,10 +21,11 @@ from dialometer.exchange.records import (
     SessionFacts,
     plain_name,
 )
+from dialometer.model.design import Block
 from dialometer.model.item import DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.scale import Scale, Value
 from dialometer.model.session import Answer, Judgment
-from dialometer.model.study import REASON, Block, Study
+from dialometer.model.study import REASON, Study
 from dialometer.model.values import is_missing
 from dialometer.registry import did_you_mean
 from dialometer.scales.text import Text

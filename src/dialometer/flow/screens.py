@@ -14,13 +14,14 @@ from dialometer.design.pairs import Segment, inspect_pair
 from dialometer.design.protocol import WORDS_PER_SECOND, chat_seconds, estimate_minutes, item_seconds
 from dialometer.flow.language import Language
 from dialometer.flow.steps import Path, Step, block_of, comprehension_rule
+from dialometer.model.design import Presentation
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.marks import Passage
 from dialometer.model.recording import Recording
 from dialometer.model.scale import Scale
 from dialometer.model.session import Dispute, Task
-from dialometer.model.study import REASON, Criterion, Presentation, Question, Study
+from dialometer.model.study import REASON, Criterion, Question, Study
 from dialometer.scales.text import Text
 
 CONSENT_FIELD = "consent"

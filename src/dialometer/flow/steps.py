@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import Literal
 
 from dialometer.design.assign import build_plan
+from dialometer.model.design import Block
 from dialometer.model.item import ArenaItem, ChatItem
 from dialometer.model.session import Draw, Plan, Task
-from dialometer.model.study import Block, Study
+from dialometer.model.study import Study
 from dialometer.quality.checks import Attention, AttentionCheck, Comprehension
 
 StepKind = Literal[

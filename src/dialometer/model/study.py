@@ -12,28 +12,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, SerializeAsAny, field_validator, model_validator
+from pydantic import Field, SerializeAsAny
 
+from dialometer.model.analysis_plan import Analysis
+from dialometer.model.design import (
+    MAIN_BLOCK,
+    Block,
+    Condition,
+    Design,
+    Presentation,
+)
 from dialometer.model.dialogue import Role
 from dialometer.model.item import CandidateItem, Item, ItemKind, ResponsesItem
-from dialometer.model.judges import Agent, Judge, JudgedAnalysis, PeopleRate, draw_for_people
+from dialometer.model.judges import Agent, Judge, draw_for_people
 from dialometer.model.live import Live
 from dialometer.model.part import Name, Part
 from dialometer.model.quality import QualityRule
 from dialometer.model.recording import Recording
 from dialometer.model.recruitment import Privacy, Recruitment
 from dialometer.model.scale import Scale
-
-Anchor = Literal["none", "number", "text", "both"]
-Layout = Literal["together", "one_per_screen"]
-Order = Literal["fixed", "random"]
-TextForm = Literal["plain", "markdown"]
-Shown = Literal["shown", "hidden"]
-ToolsShown = Literal["shown", "folded", "hidden"]
-Condition = Mapping[str, str]
-PositiveNumber = Annotated[float, Field(gt=0)]
 
 
 class System(Part):
@@ -83,185 +82,6 @@ class Arena(Part):
     )
 
 
-class Presentation(Part):
-    """What a rater sees. The study sets the base; levels of factors and blocks change parts of it."""
-
-    anchor: Anchor = Field(
-        default="none", description="Shown beside the item: the standard's value, the standard response, both."
-    )
-    anchor_values: dict[str, PositiveNumber] = Field(
-        default_factory=dict, description="Criterion to the standard's value on it, replacing the scale's modulus."
-    )
-    task: str = Field(
-        default="",
-        description="A sentence above what is rated, on every screen; {{criteria}} and {{anchor}} stand for what the screen "
-        "asks for and for the values it shows.",
-    )
-    layout: Layout = Field(default="together", description="All criteria on one screen, or one per screen.")
-    scales: dict[str, str] = Field(
-        default_factory=dict, description="Criterion to scale, replacing the criterion's own."
-    )
-    deadline_s: float | None = Field(
-        default=None, gt=0, description="Seconds to answer a screen; later is stored as late."
-    )
-    instructions: str | None = Field(default=None, description="Markdown file that replaces the study's instructions.")
-    highlight_differences: bool = Field(default=False, description="Mark where two transcripts differ.")
-    text: TextForm = Field(
-        default="plain",
-        description="Turns and responses as they were written, or as Markdown with code, tables and formulas.",
-    )
-    fold_words: int | None = Field(
-        default=None,
-        ge=20,
-        description="Responses of more words are cut at the same height, with a button to show all; never if left out.",
-    )
-    system_prompt: Shown = Field(default="hidden", description="Whether raters can open the system prompt.")
-    tools: ToolsShown = Field(default="folded", description="Tool calls: open, to be opened, or left out.")
-    word_count: Shown = Field(default="hidden", description="Whether the number of words is shown below a response.")
-    variables: dict[str, str] = Field(
-        default_factory=dict, description="Free-form values; {{name}} in texts and questions is replaced by them."
-    )
-
-
-class Change(Part):
-    """A change of the presentation: only what is given changes."""
-
-    anchor: Anchor | None = None
-    anchor_values: dict[str, PositiveNumber] | None = None
-    task: str | None = None
-    layout: Layout | None = None
-    scales: dict[str, str] | None = None
-    deadline_s: float | None = Field(default=None, gt=0)
-    instructions: str | None = None
-    highlight_differences: bool | None = None
-    text: TextForm | None = None
-    fold_words: int | None = Field(default=None, ge=20)
-    system_prompt: Shown | None = None
-    tools: ToolsShown | None = None
-    word_count: Shown | None = None
-    variables: dict[str, str] | None = None
-
-    def apply(self, base: Presentation) -> Presentation:
-        """The base with this change made; mappings are merged, everything else is replaced."""
-        update: dict[str, Any] = {}
-        for key in self.model_fields_set:
-            new = getattr(self, key)
-            old = getattr(base, key)
-            update[key] = {**old, **new} if isinstance(new, dict) else new
-        return base.model_copy(update=update)
-
-
-class Level(Part):
-    """One level of a factor and what it changes."""
-
-    name: Name
-    label: str = ""
-    set: Change = Field(default_factory=Change, description="What this level changes in what a rater sees.")
-    quota: int | None = Field(default=None, ge=0, description="At most this many raters at this level.")
-
-
-_BARE_FACTORS = ("anchor", "layout", "text", "system_prompt", "tools", "word_count")
-"""Factors whose levels may be bare names: each sets what the factor is called."""
-
-
-class Factor(Part):
-    """A between-subject factor: each rater is given one of its levels."""
-
-    name: Name
-    label: str = ""
-    levels: list[Level] = Field(
-        min_length=2, description="At least two; for anchor, layout, text and the like bare names suffice."
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand_bare_levels(cls, data: Any) -> Any:
-        """``{name: anchor, levels: [none, both]}`` stands for levels that set the anchor to their own name."""
-        if not isinstance(data, dict) or not isinstance(data.get("levels"), list):
-            return data
-        factor = data.get("name")
-        levels = []
-        for level in data["levels"]:
-            if isinstance(level, dict):
-                levels.append(level)
-            elif factor == "deadline_s" and isinstance(level, int | float):
-                levels.append({"name": f"within_{level:g}s".replace(".", "_"), "set": {"deadline_s": level}})
-            elif factor in _BARE_FACTORS and isinstance(level, str):
-                levels.append({"name": level, "set": {factor: level}})
-            else:
-                levels.append({"name": level})
-        return {**data, "levels": levels}
-
-
-class Block(Part):
-    """A within-subject block: every rater passes through it, in an order drawn for the rater."""
-
-    name: Name = Field(description="Items name their block in their field 'block'.")
-    title: str = Field(default="", description="Heading shown above the block's items.")
-    text: str = Field(default="", description="A sentence shown above the block's items.")
-    n_items: int | Literal["all"] = Field(default="all", description="How many of the block's items each rater gets.")
-    criteria: list[Name] | None = Field(default=None, description="Criteria asked in this block; all if left out.")
-    set: Change = Field(default_factory=Change, description="What this block changes in what a rater sees.")
-
-
-class Design(Part):
-    """Who sees what, in which order, how often."""
-
-    factors: list[Factor] = Field(default_factory=list)
-    blocks: list[Block] = Field(default_factory=list)
-    items_per_rater: Annotated[int, Field(ge=1)] | Literal["all", "unlimited"] = Field(
-        default="all", description="All items, a fixed number, or as many as the rater likes."
-    )
-    judgments_per_item: int | None = Field(
-        default=None, ge=1, description="How many distinct raters each item needs; no limit if left out."
-    )
-    people_rate: PeopleRate = Field(
-        default_factory=PeopleRate,
-        description="Which share of the items raters get, drawn at random; a bare number is the share of all items.",
-    )
-    systems_per_item: int | None = Field(
-        default=None,
-        ge=1,
-        description="How many of an item's responses each rater rates, counterbalanced over raters and items; "
-        "all if left out.",
-    )
-    quota_per: Literal["study", "condition", "cell"] = Field(
-        default="study",
-        description="Whether that number is per study or per condition (`cell` is the earlier name of `condition`).",
-    )
-    block_order: Literal["fixed", "random", "williams"] = "williams"
-    item_order: Order = "random"
-    system_order: Literal["fixed", "random", "counterbalanced"] = Field(
-        default="random", description="Order of responses and sides of pairs, drawn per rater and item."
-    )
-    criterion_order: Order = "fixed"
-    stale_after_minutes: float = Field(
-        default=120, gt=0, description="An idle session's slots are given away after this time."
-    )
-    hold_minutes: float = Field(
-        default=10,
-        gt=0,
-        description="How long the slots of a rater who agreed and has not answered anything yet are held.",
-    )
-    may_go_back: bool = Field(
-        default=False, description="Whether raters may return to earlier screens and correct answers."
-    )
-    batch_size: int = Field(default=10, ge=1, description="With unlimited items: how many are given at a time.")
-    n_practice_items: int = Field(
-        default=0, ge=0, description="Items shown first for practice; their answers do not count."
-    )
-
-    @property
-    def is_quota_per_condition(self) -> bool:
-        """Whether each condition needs its own judgments of an item."""
-        return self.quota_per != "study"
-
-    @property
-    def stale_ms(self) -> int:
-        """After how many milliseconds without a sign of the rater a session counts as left."""
-        return int(self.stale_after_minutes * 60_000)
-
-
 REASON = ".reason"
 """What follows the name of a criterion where a reason for an answer is stored."""
 REASON_SCALE = "text"
@@ -309,121 +129,6 @@ class Texts(Part):
     consent: str = "consent.md"
     instructions: str = "instructions.md"
     debriefing: str = "debriefing.md"
-
-
-class Comparison(Part):
-    """A comparison declared before data are collected."""
-
-    name: Name
-    between: Literal["systems", "factor", "items"] = "systems"
-    factor: str | None = None
-    levels: list[str] = Field(default_factory=list, description="Which systems or levels; all if left out.")
-    criteria: list[str] = Field(default_factory=list, description="Which criteria; all if left out.")
-    blocks: list[str] = Field(default_factory=list, description="Which blocks; all if left out.")
-    test: Literal["difference", "equivalence", "non_inferiority"] = Field(
-        default="difference",
-        description="What is to be shown: a difference, none larger than the margin, or none worse than the reference by it.",
-    )
-    margin: float | None = Field(
-        default=None,
-        gt=0,
-        description="The largest difference that does not matter: points of the scale, a ratio above 1 for magnitudes, "
-        "a share for choices (0.1 is ten percentage points).",
-    )
-    reference: str | None = Field(
-        default=None, description="The system (or level) that the others must not be inferior to."
-    )
-    hypothesis: str = ""
-    expected: list[str] = Field(
-        default_factory=list,
-        description="The direction of the hypothesis, as 'a > b': a gets higher ratings or is chosen more often than b. "
-        "'a > b, c' is a above both; 'a > b > c' is an order. Without it, any difference supports the hypothesis.",
-    )
-
-    @field_validator("expected", mode="before")
-    @classmethod
-    def _one_or_more(cls, given: object) -> object:
-        """A single direction needs no list."""
-        return [given] if isinstance(given, str) else given
-
-    @property
-    def expected_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Every expected difference as (higher, lower), in the order they are declared."""
-        pairs: dict[tuple[str, str], None] = {}
-        for line in self.expected:
-            steps = [[name.strip() for name in step.split(",")] for step in line.split(">")]
-            for place, higher in enumerate(steps):
-                lower = [name for step in steps[place + 1 :] for name in step]
-                pairs |= {(first, second): None for first in higher for second in lower}
-        return tuple(pairs)
-
-
-class StoppingRule(Part):
-    """When the study closes by itself. The rule is checked at the declared looks; raters under way may finish."""
-
-    decided: bool = Field(default=True, description="Once the primary hypothesis is supported or contradicted.")
-    futile: float | None = Field(
-        default=None,
-        gt=0,
-        lt=0.5,
-        description="Once the predicted chance of deciding it at the planned number of raters is below this, such as 0.1.",
-    )
-    budget_cents: int | None = Field(
-        default=None, ge=1, description="Once raters have been paid so much, the platform's fee included."
-    )
-    every: int = Field(
-        default=10, ge=1, description="With looks at any time: checked whenever so many more raters have finished."
-    )
-
-
-class Analysis(Part):
-    """What is declared in advance: the confirmatory analysis."""
-
-    primary: str | None = Field(default=None, description="Name of the comparison that decides the study.")
-    comparisons: list[Comparison] = Field(default_factory=list)
-    subgroups: list[str] = Field(default_factory=list, description="Questions whose answers split the raters.")
-    bins: dict[str, list[float]] = Field(
-        default_factory=dict,
-        description="Where groups of raters begin, for questions answered with a number, such as age: [18, 25, 35, 50].",
-    )
-    items: Literal["sample", "fixed"] = Field(
-        default="sample",
-        description="Whether the items stand for others like them, or are all that claims are about.",
-    )
-    model: Literal["linear", "ordinal"] = Field(
-        default="linear",
-        description="How ratings on Likert scales compare systems: as numbers, or by their order alone (cumulative link).",
-    )
-    judges: JudgedAnalysis | None = Field(
-        default=None,
-        description="Judges that correct people's estimates; a name or a list of names suffices. People alone if left out.",
-    )
-    correction: Literal["holm", "benjamini-hochberg", "none"] = "holm"
-    confidence: float = Field(default=0.95, gt=0.5, lt=1)
-    n_resamples: int = Field(default=2000, ge=100)
-    zeros: Literal["exclude", "half_minimum", "error"] = Field(
-        default="half_minimum", description="What the logarithm does with magnitude estimates that are zero."
-    )
-    looks: Literal["anytime"] | list[Annotated[int, Field(ge=2)]] | None = Field(
-        default=None,
-        description="When results may be looked at before the end: at any time, or at these numbers of finished raters, the last "
-        "being the planned one. Confidence intervals and p-values of comparisons then hold at every look.",
-    )
-    spending: Literal["obrien_fleming", "pocock"] = Field(
-        default="obrien_fleming",
-        description="With looks at fixed numbers of raters: how the error is spent, little at the first looks or evenly.",
-    )
-    stop: StoppingRule | None = Field(default=None, description="When the study closes by itself; never if left out.")
-
-    def checked_at(self, n_finished: int) -> list[int]:
-        """At how many raters the planned looks are that were reached, or the checks of the stopping rule at any time.
-
-        After the last planned look all raters count, also those beyond it.
-        """
-        if isinstance(self.looks, list):
-            reached = [n for n in self.looks if n <= n_finished]
-            return [*reached[:-1], n_finished] if len(reached) == len(self.looks) else reached
-        return list(range(self.stop.every, n_finished + 1, self.stop.every)) if self.stop else []
 
 
 class Adjudication(Part):
@@ -486,9 +191,6 @@ class StudySpec(Part):
     wording: dict[str, str] = Field(
         default_factory=dict, description="Texts of the interface that this study overrides."
     )
-
-
-MAIN_BLOCK = Block(name="main")
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dialometer.model.design import Block
 from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.scale import Floats, Scale
-from dialometer.model.study import Block, Criterion, Study
+from dialometer.model.study import Criterion, Study
 from dialometer.model.values import TIE
 from dialometer.quality.gold import Gold, placed_gold
 from dialometer.simulate.rater import Habits, draw_rater, number_use

@@ -9,9 +9,10 @@ from typing import Literal, TypedDict
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.errors import DialometerError
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Figure, Headline, Method, Section, Verdict
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.registry import Registry
 from dialometer.stats.effects.multiplicity import Correction
 

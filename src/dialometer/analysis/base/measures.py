@@ -19,9 +19,10 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.scale_units import AskedCriterion, Unit, asked_criteria, common_unit
 from dialometer.analysis.base.wording import criterion_label, listed, n_of
 from dialometer.errors import NotEnoughData
+from dialometer.model.design import Factor
 from dialometer.model.estimate import Estimate
 from dialometer.model.scale import Scale
-from dialometer.model.study import Factor, Study
+from dialometer.model.study import Study
 from dialometer.quality.gold import gold_items
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.effects.normalise import normalise

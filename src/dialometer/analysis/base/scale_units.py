@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from dialometer.model.design import Block
 from dialometer.model.estimate import Estimate
 from dialometer.model.scale import ChoiceForm, Scale
-from dialometer.model.study import Block, Criterion, Study
+from dialometer.model.study import Criterion, Study
 
 Unit = Literal["log", "points", "percent", "z"]
 """``log``: magnitudes as logarithms. ``points``: as given. ``percent``: of the scale's range. ``z``: per rater only."""

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from dialometer.model.design import Factor, Level
 from dialometer.model.estimate import Estimate
-from dialometer.model.study import REASON, Criterion, Factor, Level, Study
+from dialometer.model.study import REASON, Criterion, Study
 from dialometer.report.numbers import digits_of, shared_digits, write_estimate, write_number, write_p, write_percent
 
 COHEN = "Cohen 1988: 0.2 small, 0.5 medium, 0.8 large"

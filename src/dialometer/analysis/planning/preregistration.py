@@ -21,10 +21,11 @@ from dialometer.analysis.shared.equivalence import WORDS, has_margin, plan_words
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol, shown_words
 from dialometer.errors import DialometerError
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.quality import QualityRule
 from dialometer.model.report import Method
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.sequential.planned import WORDS as SPENDING
 

@@ -11,10 +11,12 @@ from dialometer.analysis.base.choose import families
 from dialometer.analysis.base.family import Family, Options
 from dialometer.analysis.base.wording import factor_named, listed, p_words, sentence
 from dialometer.errors import DialometerError
+from dialometer.model.analysis_plan import Comparison
+from dialometer.model.design import Factor
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column
 from dialometer.model.scale import ChoiceForm
-from dialometer.model.study import Comparison, Criterion, Factor, Study
+from dialometer.model.study import Criterion, Study
 from dialometer.quality.gold import gold_items
 from dialometer.stats.effects.multiplicity import adjust_estimates
 

@@ -23,8 +23,9 @@ from dialometer.analysis.base.wording import (
     percent,
 )
 from dialometer.analysis.shared.comparisons import corrected_by_name, is_significant, p_adjusted
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.stats.effects.equivalence import equivalence
 
 WORDS = {"equivalence": "equivalence", "non_inferiority": "non-inferiority"}

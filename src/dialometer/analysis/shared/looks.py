@@ -21,8 +21,9 @@ from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.analysis.shared.equivalence import has_margin
 from dialometer.analysis.shared.verdicts import DeclaredHypothesis, tested_hypotheses
 from dialometer.design.protocol import protocol
+from dialometer.model.analysis_plan import Analysis
 from dialometer.model.estimate import Estimate
-from dialometer.model.study import Analysis, Study
+from dialometer.model.study import Study
 from dialometer.stats.effects.multiplicity import at_look as correction_at
 from dialometer.stats.sequential.anytime import FIRST, AnytimeLook
 from dialometer.stats.sequential.look import SequentialLook

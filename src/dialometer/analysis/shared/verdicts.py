@@ -46,9 +46,10 @@ from dialometer.analysis.shared.effect_words import (
 )
 from dialometer.analysis.shared.equivalence import answer_words, has_margin, is_outside, test_sentence
 from dialometer.errors import DialometerError
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Headline, Verdict, VerdictResult
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 
 MOST_TESTS = 4
 """So many tests are written out in a verdict; of more, the most telling ones, and the rest is counted."""

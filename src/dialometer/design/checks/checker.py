@@ -7,7 +7,8 @@ from typing import Literal
 
 from dialometer.design.positions import Path, Positioned
 from dialometer.errors import Problem
-from dialometer.model.study import Change, Question, Study
+from dialometer.model.design import Change
+from dialometer.model.study import Question, Study
 from dialometer.registry import did_you_mean
 
 STUDY_FILE = "study.yaml"

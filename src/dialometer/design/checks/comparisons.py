@@ -8,8 +8,8 @@ from itertools import pairwise
 from dialometer.design.checks.checker import Checker
 from dialometer.design.positions import Path
 from dialometer.design.protocol import protocol
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.scale import Scale
-from dialometer.model.study import Comparison
 
 
 def _analysis_is_possible(c: Checker) -> None:

@@ -43,10 +43,11 @@ from dialometer.analysis.shared.comparisons import between, compared_systems, p_
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.ranking import difference, lead_claims
 from dialometer.errors import NotEnoughData
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import CandidateItem
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval
 
 SOURCE = "Chierici and Habash, HumEval 2021"

@@ -34,9 +34,10 @@ from dialometer.analysis.shared.equivalence import (
     verdict,
 )
 from dialometer.errors import NotEnoughData
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Claim, Column, Figure, Headline, Method, Section, Table
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval
 
 MOST_HEADLINES = 3

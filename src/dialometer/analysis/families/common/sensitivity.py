@@ -41,9 +41,10 @@ from dialometer.analysis.shared.comparisons import (
 from dialometer.analysis.shared.effect_words import flipped, is_share
 from dialometer.analysis.shared.equivalence import has_margin, is_outside, shown_with_margin
 from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.report.numbers import shared_digits, write_estimate
 

@@ -20,8 +20,9 @@ from dialometer.analysis.shared.comparisons import (
     corrected_by_name,
 )
 from dialometer.analysis.shared.ranking import Lead, Pairs, difference, every_pair, lead
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
 from dialometer.stats.clustered.homogeneity import homogeneity_clustered, pairwise_clustered
 from dialometer.stats.clustered.two_way import TwoWayVariance, two_way_linear

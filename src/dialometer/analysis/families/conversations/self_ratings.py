@@ -49,9 +49,10 @@ from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.other_models import simpler_models
 from dialometer.analysis.shared.ranking import difference, lead_claims
 from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval, forest
 from dialometer.stats.clustered.clustered import clustered_mean
 from dialometer.stats.effects.two_groups import welch_t

@@ -34,9 +34,10 @@ from dialometer.analysis.shared.comparisons import (
 from dialometer.analysis.shared.effect_words import effect_words, flipped
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.errors import NotEnoughData
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Claim, Column, Figure, Method, Section, Table
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.quality.gold import gold_items
 from dialometer.report.charts.intervals import Dot, dot_interval
 from dialometer.stats.judged.means import Corrected

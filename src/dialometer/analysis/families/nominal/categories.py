@@ -13,8 +13,9 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.wording import criterion_label, level_label, listed, n_of, system_label
 from dialometer.analysis.shared.comparisons import declared_factor
 from dialometer.errors import NotEnoughData
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.scale import Scale
-from dialometer.model.study import Comparison, Criterion, Study
+from dialometer.model.study import Criterion, Study
 from dialometer.quality.gold import gold_items
 from dialometer.stats.observations import Floats, Ints
 from dialometer.storage.table import FACTOR_PREFIX

@@ -47,9 +47,10 @@ from dialometer.analysis.shared.comparisons import CORRECTIONS, p_adjusted
 from dialometer.analysis.shared.equivalence import decided, differences_of
 from dialometer.analysis.shared.next_steps import alpha_steps
 from dialometer.errors import NotEnoughData
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Headline, Method, Section
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 
 
 class Nominal(Family):

@@ -35,9 +35,10 @@ from dialometer.analysis.shared.comparisons import (
     p_columns,
     without_empty_interval,
 )
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Section, Table
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.report.charts import Dot, Share, dot_interval, stacked_shares
 from dialometer.stats.agreement.fleiss import fleiss_kappa, percent_agreement
 from dialometer.stats.agreement.gwet import gwet_coefficient

@@ -22,8 +22,9 @@ import numpy as np
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.nominal.categories import Answers, Groups, compared_groups
 from dialometer.analysis.shared.comparisons import between, corrected_by_name, is_significant
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.stats.clustered.two_way import two_way_share
 from dialometer.stats.clustered.two_way_contrasts import TwoWayContrasts
 

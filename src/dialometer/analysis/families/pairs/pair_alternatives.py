@@ -13,8 +13,8 @@ from dialometer.analysis.base.family import Options, OtherChoice
 from dialometer.analysis.families.pairs.choices import PairChoices, pair_choices
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.other_models import OneSample, by_both, simpler_models
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
-from dialometer.model.study import Comparison
 from dialometer.stats.clustered.two_way import two_way_share
 
 NO_PREFERENCE = 0.5

@@ -19,8 +19,9 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.pairs.choices import PairChoices
 from dialometer.analysis.shared.comparisons import corrected, is_significant, p_adjusted, primary_comparison
 from dialometer.analysis.shared.equivalence import differences_of
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.stats.clustered.clustered import clustered_preference
 from dialometer.stats.clustered.preference import NO_DECISIVE, chi2_goodness_of_fit, preference_of
 from dialometer.stats.clustered.two_way import two_way_share

@@ -48,9 +48,10 @@ from dialometer.analysis.families.pairs.sections import (
 from dialometer.analysis.families.pairs.transcripts import pairs_that_differ, transcripts_section
 from dialometer.analysis.shared.comparisons import CORRECTIONS, between, is_about, p_adjusted
 from dialometer.analysis.shared.equivalence import decided, has_margin
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval, ranking_intervals
 
 MOST_HEADLINES = 3

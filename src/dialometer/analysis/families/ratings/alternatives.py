@@ -21,8 +21,8 @@ from dialometer.analysis.families.ratings.systems import SystemRatings, ratings_
 from dialometer.analysis.shared.comparisons import between, declared_factor
 from dialometer.analysis.shared.equivalence import decided, has_margin
 from dialometer.analysis.shared.other_models import OneSample, by_both, by_raters, rescaled, simpler_models
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.study import Comparison
 from dialometer.stats.effects.normalise import Normalisation, normalise
 from dialometer.stats.effects.permutation import permutation_two_groups
 from dialometer.stats.effects.two_groups import welch_t

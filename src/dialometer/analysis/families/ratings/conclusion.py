@@ -35,9 +35,9 @@ from dialometer.analysis.families.ratings.factor_effects import (
 from dialometer.analysis.families.ratings.groups import interaction
 from dialometer.analysis.families.ratings.nearness import Nearness, nearness_sentence
 from dialometer.analysis.shared.subgroups import RaterGroups
+from dialometer.model.design import Factor
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Section
-from dialometer.model.study import Factor
 from dialometer.stats.effects.multiplicity import adjust
 
 

@@ -36,9 +36,10 @@ from dialometer.analysis.families.ratings.factor_effects import (
     simple_contrasts,
 )
 from dialometer.errors import NotEnoughData
+from dialometer.model.design import Factor
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
-from dialometer.model.study import Factor, Study
+from dialometer.model.study import Study
 from dialometer.report.charts import Dot, Spec, dot_interval
 from dialometer.stats.clustered.proportion import quantile
 from dialometer.stats.effects.effect_size import cohens_d

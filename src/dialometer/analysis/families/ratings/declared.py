@@ -47,9 +47,11 @@ from dialometer.analysis.families.ratings.system_section import PAIRS_TITLE, Bes
 from dialometer.analysis.families.ratings.systems import SystemRatings, ratings_of
 from dialometer.analysis.shared.comparisons import between, comparison_title, declared_factor, is_about
 from dialometer.analysis.shared.equivalence import differences_of, has_margin
+from dialometer.model.analysis_plan import Comparison
+from dialometer.model.design import Factor
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Headline, Section, Table
-from dialometer.model.study import Comparison, Factor, Study
+from dialometer.model.study import Study
 from dialometer.stats.clustered.clustered import clustered_mean
 from dialometer.stats.effects.multiplicity import adjust_estimates
 

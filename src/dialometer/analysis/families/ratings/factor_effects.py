@@ -24,9 +24,10 @@ from dialometer.analysis.base.wording import (
 )
 from dialometer.analysis.families.ratings.systems import MOST_LEVELS, fitted
 from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.model.design import Factor, Level
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Table
-from dialometer.model.study import Factor, Level, Study
+from dialometer.model.study import Study
 from dialometer.report.numbers import SCALE_POINTS
 from dialometer.stats.effects.effect_size import cliffs_delta, cohens_d
 from dialometer.stats.effects.factorial import FactorialFit, factorial_effects

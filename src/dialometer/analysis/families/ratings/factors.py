@@ -88,9 +88,11 @@ from dialometer.analysis.families.ratings.systems import RatingRun
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.subgroups import RaterGroups, time_groups
 from dialometer.errors import DialometerError
+from dialometer.model.analysis_plan import Comparison
+from dialometer.model.design import Factor
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Figure, Headline, Method, Section, Table
-from dialometer.model.study import Comparison, Factor, Study
+from dialometer.model.study import Study
 
 KINDS = ("responses", "transcript_pair", "dialogue")
 

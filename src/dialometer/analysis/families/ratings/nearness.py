@@ -24,9 +24,10 @@ from dialometer.analysis.base.wording import (
     with_interval,
 )
 from dialometer.analysis.families.ratings.factor_effects import Contrast, FactorEffects, contrasts
+from dialometer.model.design import Level
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Table
-from dialometer.model.study import Level, Study
+from dialometer.model.study import Study
 from dialometer.stats.effects.effect_size import cohens_d
 from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.observations import Floats

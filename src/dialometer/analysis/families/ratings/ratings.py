@@ -46,9 +46,10 @@ from dialometer.analysis.families.ratings.system_section import (
 from dialometer.analysis.families.ratings.systems import RatingRun, SystemRatings
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.errors import DialometerError
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Headline, Method, Section
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 
 
 class Ratings(Family):

@@ -63,9 +63,10 @@ from dialometer.analysis.shared.next_steps import alpha_steps
 from dialometer.analysis.shared.ranking import lead_claims, lead_words, pair_columns, pair_rows
 from dialometer.analysis.shared.subgroups import GroupTest, corrected_groups, groups_test, rater_groups
 from dialometer.errors import NotEnoughData
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Claim, Column, Figure, Headline, Method, Section, Table
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.report.charts import Dot, Share, dot_interval, ranking_intervals, stacked_shares
 from dialometer.stats.clustered.clustered import clustered_proportion
 from dialometer.stats.ranking.best_worst import BestWorstScores

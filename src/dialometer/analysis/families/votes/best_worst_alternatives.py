@@ -14,8 +14,8 @@ from dialometer.analysis.families.votes.best_worst_choices import best_worst_dat
 from dialometer.analysis.shared.comparisons import between
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.other_models import OneSample, by_both, by_raters, rescaled, simpler_models
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
-from dialometer.model.study import Comparison
 from dialometer.stats.observations import Floats
 
 Count = Callable[[Floats], Floats]

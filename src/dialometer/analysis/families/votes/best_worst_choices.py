@@ -19,8 +19,9 @@ from dialometer.analysis.base.wording import criterion_label, n_of, system_label
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems, is_significant
 from dialometer.analysis.shared.ranking import Lead, adjusted_pairs, difference, lead
 from dialometer.errors import NotEnoughData
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.quality.gold import gold_items
 from dialometer.stats.observations import Ints
 from dialometer.stats.ranking.best_worst import BestWorstChoices, BestWorstScores

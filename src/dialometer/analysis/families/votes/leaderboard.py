@@ -66,9 +66,10 @@ from dialometer.analysis.shared.comparisons import (
 from dialometer.analysis.shared.equivalence import decided, differences_of, has_margin
 from dialometer.analysis.shared.next_steps import alpha_steps
 from dialometer.analysis.shared.ranking import by_rank, difference, lead_claims, lead_words
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Claim, Column, Headline, Method, Section, Table
-from dialometer.model.study import Comparison, Study
+from dialometer.model.study import Study
 from dialometer.stats.ranking.votes import Votes
 
 MOST_HEADLINES = 3

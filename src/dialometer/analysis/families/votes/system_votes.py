@@ -16,7 +16,8 @@ from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, percent, system_label
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
 from dialometer.errors import NotEnoughData
-from dialometer.model.study import Comparison, Study
+from dialometer.model.analysis_plan import Comparison
+from dialometer.model.study import Study
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.quality.gold import gold_items
 from dialometer.stats.ranking.votes import FIRST, SECOND, RepeatedVote, Votes, repeated_votes

@@ -16,8 +16,8 @@ from dialometer.analysis.families.votes.system_votes import comparison_votes, sy
 from dialometer.analysis.shared.comparisons import between
 from dialometer.analysis.shared.equivalence import decided, has_margin
 from dialometer.analysis.shared.other_models import OneSample, simpler_models
+from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
-from dialometer.model.study import Comparison
 from dialometer.stats.observations import Floats, Ints
 from dialometer.stats.ranking.votes import FIRST, TIE, Votes
 

@@ -50,7 +50,12 @@ STEPS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         ("screening", "pre_questionnaire", "post_questionnaire", "texts", "wording"),
         "pre",
     ),
-    "quality": ("Quality", "Rules that find careless raters.", ("quality",), "item"),
+    "quality": (
+        "Quality",
+        "Rules that find careless raters, and how disagreements are settled.",
+        ("quality", "adjudication"),
+        "item",
+    ),
     "recruitment": (
         "Recruitment",
         "Where raters come from, what they are paid, which models judge beside them, what is kept.",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from dialometer.flow.language import SOURCE, Language
+from dialometer.model.design import Presentation
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import ArenaItem, ChatItem
-from dialometer.model.study import Presentation
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.numbers import StudyNumbers
 from dialometer.web.dashboard.pages.studies import numbers_of
