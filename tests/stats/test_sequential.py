@@ -26,7 +26,7 @@ FIVE = (20, 40, 60, 80, 100)
 @pytest.mark.parametrize(
     ("n_looks", "spending", "published"),
     [
-        # R: gsDesign(k, test.type = 2, alpha = 0.025, sfu = sfLDOF or sfLDPocock); ldbounds gives the same.
+        # R: rpact 3.3.4, getDesignGroupSequential(kMax, alpha = 0.05, sided = 2, typeOfDesign = "asOF" or "asP")$criticalValues
         (2, "obrien_fleming", [2.9626, 1.9686]),
         (3, "obrien_fleming", [3.7103, 2.5114, 1.9930]),
         (4, "obrien_fleming", [4.3326, 2.9631, 2.3590, 2.0141]),

@@ -119,10 +119,10 @@ class ItemJudge:
             if progress.stopped:
                 break
             done, missing = known.get(self._rater(one), (set(), set()))
-            is_asked_again = self.asking.is_asked_again
-            left = [q for q in asked[one] if not _is_done(q, done)]
-            left = [q for q in left if is_asked_again or _place(q.step) not in missing or self.asking.client.is_offline]
-            n_missing = len([q for q in asked[one] if not _is_done(q, done)]) - len(left)
+            is_asked_again = self.asking.is_asked_again or self.asking.client.is_offline
+            still_open = [q for q in asked[one] if not _is_done(q, done)]
+            left = [q for q in still_open if is_asked_again or _place(q.step) not in missing]
+            n_missing = len(still_open) - len(left)
             progress.n_known += len(asked[one]) - len(left)
             progress.n_done += len(asked[one]) - len(left)
             if n_missing:

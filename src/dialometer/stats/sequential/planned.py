@@ -5,9 +5,10 @@ of the looks, one after the other: each makes the chance of crossing it, and non
 comes from recursive numerical integration (Armitage, McPherson and Rowe 1969; Jennison and Turnbull 2000, chapter 19). The
 intervals are repeated confidence intervals, which hold whether or not the study stops (Jennison and Turnbull 1989).
 
-Checked in tests/stats/test_sequential.py against R's gsDesign and ldbounds (five equal looks at 5 %, two-sided:
-O'Brien-Fleming-like 4.877, 3.357, 2.680, 2.290, 2.031; Pocock-like 2.438, 2.427, 2.410, 2.397, 2.386) and against the
-constants of Jennison and Turnbull (2000), tables 2.1 and 2.3 (Pocock 2.413 and O'Brien-Fleming 2.040 for five looks).
+Checked in tests/stats/test_sequential.py against R's rpact 3.3.4 (``getDesignGroupSequential``, asOF and asP, five equal looks
+at 5 %, two-sided: O'Brien-Fleming-like 4.87688, 3.35701, 2.68028, 2.28982, 2.03103; Pocock-like 2.43798, 2.42681, 2.41019,
+2.39665, 2.38600) and against the constants of Jennison and Turnbull (2000), tables 2.1 and 2.3 (Pocock 2.413 and
+O'Brien-Fleming 2.040 for five looks).
 """
 
 from __future__ import annotations
