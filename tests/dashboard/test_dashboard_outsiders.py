@@ -18,6 +18,8 @@ EXAMPLES = {
     "step:int": "0",
     "step": "study",
     "number": "1",
+    "number:int": "0",
+    "line:int": "1",
     "template": "likert",
     "id:int": "1",
 }

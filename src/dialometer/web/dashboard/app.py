@@ -34,6 +34,8 @@ from dialometer.web.server.static_files import STATIC, Assets
 
 MAX_UPLOAD_BYTES = 32 * 1024 * 1024
 """For the files of a study; other requests are as small as those of raters."""
+UPLOADING = ("/files", "/new", "/add-items")
+"""Pages that take files."""
 MAX_FIELDS = 5000
 """The form of a study has hundreds; only those who are signed in can send any."""
 GROUP_COOKIE = "dialometer_source"
@@ -123,7 +125,7 @@ class DashboardGuard(Guard):
 
     def max_body_bytes(self, scope: Scope) -> int:
         """Much for the files of a study, little for everything else."""
-        return MAX_UPLOAD_BYTES if scope["path"].endswith(("/files", "/new")) else super().max_body_bytes(scope)
+        return MAX_UPLOAD_BYTES if scope["path"].endswith(UPLOADING) else super().max_body_bytes(scope)
 
     def close(self) -> None:
         """Stops the analysis that is being computed, and the watch over stopping rules."""
@@ -167,7 +169,8 @@ async def _read(dashboard: Dashboard, request: Request, page: Page) -> PageReque
         async with request.form(max_fields=MAX_FIELDS, max_part_size=MAX_UPLOAD_BYTES) as form:
             for name, value in form.multi_items():
                 if isinstance(value, UploadFile):
-                    files[name] = (value.filename or "", await value.read())
+                    own = name if name not in files else f"{name}.{len(files):04d}"  # several files in one field
+                    files[own] = (value.filename or "", await value.read())
                 else:
                     fields.setdefault(name, []).append(value)
         check_csrf(request, secret, last_value(fields, "csrf") or request.headers.get("x-csrf-token", ""))

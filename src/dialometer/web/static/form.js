@@ -1,5 +1,5 @@
-// The form of a study: the preview beside it at the width and in the condition that were chosen; entries that the address
-// names are opened; leaving with unsaved changes asks first.
+// The form of a study: the preview beside it at the width and in the condition that were chosen; files that are dropped are sent;
+// entries that the address names are opened; leaving with unsaved changes asks first.
 for (const chooser of document.querySelectorAll("form[data-preview]")) {
   const frame = document.querySelector(".maker-frame iframe");
   const box = frame.parentElement;
@@ -16,6 +16,21 @@ for (const chooser of document.querySelectorAll("form[data-preview]")) {
   });
   new ResizeObserver(fit).observe(box);
   fit();
+}
+
+// A file that is dropped or chosen is sent at once.
+for (const form of document.querySelectorAll("form[data-drop]")) {
+  const chosen = form.querySelector("input[type=file]");
+  const over = (is) => (event) => { event.preventDefault(); form.toggleAttribute("data-over", is); };
+  form.addEventListener("dragover", over(true));
+  form.addEventListener("dragleave", over(false));
+  form.addEventListener("drop", (event) => {
+    over(false)(event);
+    if (!event.dataTransfer.files.length) return;
+    chosen.files = event.dataTransfer.files;
+    form.requestSubmit();
+  });
+  chosen.addEventListener("change", () => { if (chosen.files.length) form.requestSubmit(); });
 }
 
 const named = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -17,10 +17,10 @@ from dialometer.design.protocol import protocol
 from dialometer.design.schema import study_schema
 from dialometer.design.versions import SavedMeanwhile, Version, Versions, hash_of
 from dialometer.errors import DialometerError, Problem
-from dialometer.model.study import Study
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.making import editable_folder
-from dialometer.web.dashboard.pages.preview import Preview
+from dialometer.web.dashboard.pages.own_items import Draft, n_lines
+from dialometer.web.dashboard.pages.preview import first_screen
 from dialometer.web.dashboard.running_studies import NoStudy
 from dialometer.web.dashboard.study_form import CHOSEN, DO, SpecField, StudyForm
 
@@ -28,7 +28,7 @@ STEPS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "study": ("Study", "What the study is called, and who is behind it.", (), "consent"),
     "systems": (
         "Systems and items",
-        "What is compared, and what raters are shown. Items are uploaded under Files.",
+        "What is compared, and what raters are shown.",
         ("systems", "items", "speakers", "arena", "live"),
         "item",
     ),
@@ -206,6 +206,7 @@ def _page(
         numbers=protocol(study) if study and is_whole else None,
         labels=[study.cell_label(condition) for condition in study.cells] if study and is_whole else [],
         screen=first_screen(study, STEPS[step][3]) if study and is_whole else None,
+        **items_of(dashboard.studies.folders.folder(request.study), form.data),
         text=text,
         base=hash_of(text.encode()),
         may_undo=before_last(Versions(dashboard.studies.folders.folder(request.study)).all(), hash_of(text.encode()))
@@ -216,6 +217,12 @@ def _page(
     if complaints:
         response.status_code = 422
     return response
+
+
+def items_of(folder: Path, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The items file and how many items it has."""
+    draft = Draft(folder, "", dict(data))
+    return {"items_file": draft.items_file, "n_items": n_lines(folder / draft.items_file)}
 
 
 def _n_problems(step: str, problems: list[Problem]) -> int:
@@ -242,13 +249,3 @@ def _by_field(fields: list[SpecField], problems: Mapping[str, Problem]) -> dict[
         if path:
             found[path] = f"{problem.message}: {problem.remedy}" if problem.remedy else problem.message
     return found
-
-
-def first_screen(study: Study, kind: str) -> int:
-    """The first screen of a kind, in the first condition; the first of all where there is none."""
-    try:
-        shown = Preview(study, 0)
-        steps = shown.flow.path(shown.session).steps
-    except DialometerError:
-        return 0
-    return next((number for number, step in enumerate(steps) if step.kind == kind or (kind == "item" and step.task)), 0)

@@ -46,6 +46,11 @@ def check_own_file(name: str) -> None:
         )
 
 
+def plain_file_name(name: str, fallback: str) -> str:
+    """What an uploaded file is called here: its own name without folders and odd characters."""
+    return re.sub(r"[^\w.\-]", "_", Path(name).name)[-80:].lstrip(".") or fallback
+
+
 def as_utf8(content: bytes, name: str) -> bytes:
     """A text of any encoding that the readers know, as UTF-8 without a mark: pages show and edit what is stored."""
     try:
@@ -136,8 +141,7 @@ def _from_own_files(template: str, given: Sequence[tuple[str, bytes]], columns: 
     with tempfile.TemporaryDirectory() as place:
         files = []
         for number, (name, content) in enumerate(given):
-            plain = re.sub(r"[^\w.\-]", "_", Path(name).name)[-80:].lstrip(".") or f"file_{number + 1}"
-            files.append(Path(place) / str(number) / plain)
+            files.append(Path(place) / str(number) / plain_file_name(name, f"file_{number + 1}"))
             files[-1].parent.mkdir()
             files[-1].write_bytes(content)
         try:

@@ -113,6 +113,16 @@ class Preview:
         return names
 
 
+def first_screen(study: Study, kind: str) -> int:
+    """The first screen of a kind, in the first condition; the first of all where there is none."""
+    try:
+        shown = Preview(study, 0)
+        steps = shown.flow.path(shown.session).steps
+    except DialometerError:
+        return 0
+    return next((number for number, step in enumerate(steps) if step.kind == kind or (kind == "item" and step.task)), 0)
+
+
 INSIDE = "/studies/{study}/preview/{cell:int}/{step:int}"
 
 

@@ -1,0 +1,490 @@
+"""Items for a study from any file: a table whose columns get their places in an item, guessed or chosen, dialogues in any
+format that the readers know, or items as ``items.jsonl`` holds them.
+
+What is wrong with an item is told at the line of the file that it came from, as ``dialometer check`` tells it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dialometer.design.items import ItemReader
+from dialometer.errors import DialometerError, Problem, ReadError
+from dialometer.exchange.own_systems.dialogue_outputs import read_pairs, read_rated_dialogues
+from dialometer.exchange.own_systems.system_outputs import (
+    ABOUT,
+    CONTEXT,
+    HIDDEN,
+    ID,
+    MAX_SYSTEMS,
+    RESPONSE,
+    STANDARD,
+    SystemOutputs,
+    plain_name,
+    read_outputs,
+)
+from dialometer.exchange.records import plain_name as system_name
+from dialometer.model.dialogue import Role, usual_role
+from dialometer.model.item import Item, ItemKind
+from dialometer.readers import read_dialogues
+from dialometer.readers.json_records import json_records
+from dialometer.readers.problems import Problems
+from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import table_rows
+from dialometer.readers.turn_parts import PART_KEYS, turn_as_json
+
+DIALOGUE, BEFORE, LAST, TEXT = "dialogue", "all turns but the last", "last turn", "text"
+"""Columns that a file of dialogues has here, and the one of a text with a line for each item."""
+OWN_KEYS: Mapping[ItemKind, Mapping[str, type]] = {
+    "responses": {"responses": dict, "context": list},
+    "transcript_pair": {"a": dict, "b": dict},
+    "dialogue": {"system": str, "turns": list},
+    "candidate": {"candidate": dict, "context": list},
+    "chat": {"system": str, "scenario": str},
+    "arena": {"id": str, "scenario": str},
+}
+"""By what a record is recognised as an item of a kind."""
+_COMMON = (("id", "Id"), ("block", "Block"), ("metadata", "Further information (not shown)"))
+_PLACES: Mapping[ItemKind, tuple[tuple[str, str], ...]] = {
+    "responses": (
+        ("context", "What was said before"),
+        ("standard", "Standard (reference) response"),
+        ("system", "Name of the system"),
+        ("response", "Response of the system that the row names"),
+    ),
+    "transcript_pair": (("outcome", "Outcome, the same on both sides"),),
+    "dialogue": (("turns", "The dialogue"), ("system", "Name of the system")),
+    "candidate": (
+        ("context", "What was said before"),
+        ("candidate", "The candidate response"),
+        ("is_gold", "Whether it is known to be good"),
+    ),
+    "chat": (
+        ("scenario", "Situation or question for the rater"),
+        ("opening", "First message of the system"),
+        ("system", "Name of the system"),
+    ),
+    "arena": (("scenario", "Situation or question for the rater"), ("opening", "First message of the systems")),
+}
+_COUNTS = (("min_turns", "Fewest messages"), ("max_turns", "Most messages"))
+_PER_SYSTEM: Mapping[ItemKind, tuple[str, str]] = {
+    "responses": ("response", "Response of"),
+    "transcript_pair": ("side", "Transcript of"),
+    "candidate": ("rank", "Rank given by"),
+}
+_TURN = re.compile(r"(?P<speaker>[^\s:#][^:\n]{0,39}):[ \t]*(?P<text>.*)")
+Cells = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemTable:
+    """What a file holds, as rows of named cells with their lines; ``is_items`` where its rows are items already."""
+
+    file: str
+    what: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[int, Cells], ...]
+    notes: tuple[str, ...] = ()
+    is_items: bool = False
+
+
+@dataclass(slots=True)
+class NewItems:
+    """Items as ``items.jsonl`` holds them with the lines they are from, and the systems and speakers that they name."""
+
+    rows: list[dict[str, Any]]
+    lines: list[int]
+    file: str
+    systems: dict[str, str] = field(default_factory=dict)
+    speakers: dict[str, Role] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def as_lines(self) -> str:
+        """The content of an items file."""
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows)
+
+    def checked(
+        self, kind: ItemKind, speakers: Mapping[str, Role], systems: Sequence[str], folder: Path | None
+    ) -> tuple[list[Item], list[Problem]]:
+        """The items, and what is wrong with them at the lines that they came from."""
+        reader = ItemReader(kind, speakers, list(systems), self.file, folder)
+        items = reader.read(self.as_lines().encode())
+        return items, [self._placed(problem) for problem in reader.problems]
+
+    def _placed(self, problem: Problem) -> Problem:
+        line = self.lines[problem.line - 1] if 0 < problem.line <= len(self.lines) else 0
+        message = re.sub(r"(?<=was given on line )\d+", lambda n: str(self.lines[int(n[0]) - 1]), problem.message)
+        return replace(problem, message=message, line=line)
+
+
+# Reading
+
+
+def read_item_table(path: Path, kind: ItemKind) -> ItemTable:
+    """The file as a table: items of this kind, dialogues, a table with a header, or a text with a line for each item."""
+    source = SourceFile(path)
+    source.probe()
+    head = source.head().lstrip()
+    is_json = head[:1] in ("{", "[")
+    if is_json:
+        table = _records(path, kind)
+        if table.is_items or {plain_name(name) for name in table.columns} & {*CONTEXT, "scenario"} - {"messages"}:
+            return table
+    elif source.suffix != ".txt":
+        table = _table(path)
+        if {plain_name(name) for name in table.columns} & {*CONTEXT, *ID, "scenario", "system"} and len(
+            table.columns
+        ) > 1:
+            return table
+    try:
+        return _dialogues(path)
+    except ReadError:
+        if not is_json and source.suffix in (".txt", ".text", ".md"):
+            return _text(path)
+        return _records(path, kind) if is_json else _table(path)
+
+
+def _records(path: Path, kind: ItemKind) -> ItemTable:
+    problems = Problems(path.name)
+    rows = []
+    for record in json_records(SourceFile(path), problems):
+        if isinstance(record.value, dict):
+            rows.append((record.line, record.value))
+        else:
+            problems.of_record([problems.problem("not a JSON object", remedy='write {"id": …}', line=record.line)])
+    problems.finish()
+    own = OWN_KEYS[kind]
+    is_items = bool(rows) and all(isinstance(rows[0][1].get(key), kept) for key, kept in own.items())
+    return _made(path, rows, "items" if is_items else "records", is_items=is_items)
+
+
+def _table(path: Path) -> ItemTable:
+    problems = Problems(path.name)
+    source = SourceFile(path)
+    rows = [(row.line, row.cells) for row in table_rows(source, problems, ())]
+    problems.finish()
+    return _made(path, rows, "rows", tuple(problems.assumed))
+
+
+def _text(path: Path) -> ItemTable:
+    problems = Problems(path.name)
+    rows = [(number, {TEXT: line.strip()}) for number, line in SourceFile(path).lines(problems) if line.strip()]
+    problems.finish()
+    return _made(path, rows, "lines", tuple(problems.assumed))
+
+
+def _dialogues(path: Path) -> ItemTable:
+    reading = read_dialogues(path, lenient=True)
+    rows: list[tuple[int, Cells]] = []
+    for dialogue in reading:
+        turns = [turn_as_json(turn) for turn in dialogue.turns]
+        cells: dict[str, Any] = {"id": dialogue.id, DIALOGUE: turns, BEFORE: turns[:-1], LAST: turns[-1]["text"]}
+        prompt = {"system_prompt": dialogue.system_prompt} if dialogue.system_prompt else {}
+        rows.append(
+            (0, {**cells, **prompt, **{name: value for name, value in dialogue.metadata.items() if name not in cells}})
+        )
+    warnings = [str(problem).removeprefix(f"{path}: ") for problem, _ in reading.kinds_of_warnings]
+    return _made(path, rows, f"dialogues, format {reading.format}", tuple(warnings))
+
+
+def _made(
+    path: Path, rows: Sequence[tuple[int, Cells]], noun: str, notes: tuple[str, ...] = (), *, is_items: bool = False
+) -> ItemTable:
+    if not rows:
+        raise DialometerError(
+            "there is nothing in the file", where=path.name, remedy="give a file with a row for each item"
+        )
+    columns = tuple(dict.fromkeys(name for _, cells in rows[:1000] for name in cells))
+    return ItemTable(path.name, f"{len(rows):,} {noun}", columns, tuple(rows), notes, is_items)
+
+
+# Which column is what
+
+
+def places_for(kind: ItemKind, column: str, systems: Sequence[str]) -> list[tuple[str, str]]:
+    """What a column can be in items of a kind: its key and words for it."""
+    places = [*_PLACES[kind], *(_COUNTS if kind in ("chat", "arena") else ())]
+    if kind in _PER_SYSTEM:
+        key, words = _PER_SYSTEM[kind]
+        places += [(f"{key}:{name}", f"{words} {name}") for name in systems]
+        new = system_name(column, "system")
+        if new not in systems:
+            places.append((f"{key}:{new}", f"{words} {new} (new)"))
+    return [*places, *_COMMON, ("", "Not used")]
+
+
+def guessed_places(table: ItemTable, kind: ItemKind, systems: Sequence[str]) -> dict[str, str]:
+    """Which column is probably what; what describes the item is kept as further information."""
+    wanted = {
+        "responses": "context",
+        "candidate": "context",
+        "dialogue": "turns",
+        "chat": "scenario",
+        "arena": "scenario",
+    }
+    main = wanted.get(kind, "")
+    guesses: dict[str, str] = {}
+    allowed = {key for key, _ in (*_PLACES[kind], *_COUNTS, *_COMMON)}
+    for column in table.columns:
+        plain = plain_name(column)
+        if plain in ID:
+            guesses[column] = "id"
+        elif plain in allowed - {"context"}:
+            guesses[column] = plain
+        elif main and main not in guesses.values() and _is_main(column, kind):
+            guesses[column] = main
+        elif kind == "responses" and plain in STANDARD:
+            guesses[column] = "standard"
+    rest = [
+        column for column in table.columns if column not in guesses and column not in (DIALOGUE, BEFORE, LAST, TEXT)
+    ]
+    guesses |= _guessed_systems(table, rest, kind, systems, has_system="system" in guesses.values())
+    return {
+        column: guesses.get(column, "" if column in (DIALOGUE, BEFORE, LAST) else "metadata")
+        for column in table.columns
+    }
+
+
+def _is_main(column: str, kind: ItemKind) -> bool:
+    if column in (DIALOGUE, BEFORE, LAST):
+        return column == {"dialogue": DIALOGUE, "responses": BEFORE, "candidate": BEFORE}.get(kind)
+    return plain_name(column) in CONTEXT or column == TEXT
+
+
+def _guessed_systems(
+    table: ItemTable, rest: Sequence[str], kind: ItemKind, systems: Sequence[str], *, has_system: bool
+) -> dict[str, str]:
+    """Columns of what systems said: by the names of the study's systems, else all that could be."""
+    if kind not in _PER_SYSTEM:
+        return {}
+    key = _PER_SYSTEM[kind][0]
+    if kind == "candidate":
+        said = next(
+            (column for column in [*rest, *table.columns] if plain_name(column) in RESPONSE or column == LAST), None
+        )
+        named = {column: f"rank:{system_name(column)}" for column in rest if system_name(column) in systems}
+        return ({said: "candidate"} if said else {}) | named
+    responses = [column for column in rest if plain_name(column) in RESPONSE]
+    if kind == "responses" and has_system and responses:
+        return {responses[0]: "response"}
+    known = [column for column in rest if system_name(column) in systems]
+    others = [column for column in rest if plain_name(column) not in ABOUT]
+    if LAST in table.columns and kind == "responses":
+        return {LAST: f"{key}:{system_name(Path(table.file).stem, 'system')}"}
+    least = 1 if responses else 2
+    chosen = known if len(known) >= 2 else others if least <= len(others) <= MAX_SYSTEMS else []
+    return {column: f"{key}:{system_name(column, 'system')}" for column in chosen}
+
+
+# From rows to items
+
+
+def items_from_table(
+    table: ItemTable,
+    places: Mapping[str, str],
+    kind: ItemKind,
+    speakers: Mapping[str, Role],
+    systems: Sequence[str],
+    default_system: str = "",
+) -> NewItems:
+    """The items of a table. ``default_system`` is of whom dialogues are that name no system."""
+    if table.is_items:
+        rows = [dict(cells) for _, cells in table.rows]
+        return NewItems(rows, [line for line, _ in table.rows], table.file, _named_systems(rows, systems))
+    builder = _ItemBuilder(kind, places, speakers, default_system)
+    made = NewItems([], [], table.file, notes=list(table.notes))
+    by_key: dict[str, dict[str, Any]] = {}
+    is_long = kind == "responses" and "response" in places.values()
+    for number, (line, cells) in enumerate(table.rows, start=1):
+        for item in builder.items(cells, systems, f"item-{number:0{len(str(len(table.rows)))}d}"):
+            key = json.dumps(item.get("context"), ensure_ascii=False) if "id" not in places.values() else item["id"]
+            if is_long and key in by_key:
+                by_key[key].setdefault("responses", {}).update(item.get("responses", {}))
+                continue
+            by_key[key] = item
+            made.rows.append(item)
+            made.lines.append(line)
+    made.systems = _named_systems(made.rows, systems)
+    made.speakers = builder.new_speakers
+    if builder.n_hidden:
+        made.notes.append(f"{builder.n_hidden:,} system prompts and tool messages are not shown to raters")
+    return made
+
+
+def items_from_files(files: Sequence[Path], kind: ItemKind) -> NewItems:
+    """Items of several files, one for each system: matched as ``dialometer new --responses`` matches them."""
+    outputs: SystemOutputs
+    if kind == "responses":
+        outputs = read_outputs(files)
+    elif kind == "transcript_pair" and len(files) == 2:
+        outputs = read_pairs(files)
+    elif kind == "dialogue":
+        outputs = read_rated_dialogues(files)
+    else:
+        raise DialometerError(
+            "several files cannot be put together to items of this kind", remedy="bring one file at a time"
+        )
+    name = " + ".join(path.name for path in files)
+    lines = list(range(1, len(outputs.items) + 1))
+    return NewItems(outputs.items, lines, name, dict(outputs.systems), dict(outputs.speakers), list(outputs.notes))
+
+
+def _named_systems(rows: Sequence[Mapping[str, Any]], known: Sequence[str]) -> dict[str, str]:
+    """The systems that items name, in the order of the study's own, then as they come."""
+    named: dict[str, str] = {}
+    for row in rows:
+        sides = [row[side].get("system") for side in ("a", "b") if isinstance(row.get(side), dict)]
+        found = [
+            *(row.get("responses") or {}),
+            *(row.get("ranks") or {}),
+            row.get("system"),
+            *(row.get("systems") or []),
+            *sides,
+        ]
+        named |= {str(name): str(name) for name in found if isinstance(name, str) and name}
+    return {name: name for name in (*(one for one in known if one in named), *named)}
+
+
+class _ItemBuilder:
+    """Makes items of rows; speakers are called as the study calls those of their role."""
+
+    def __init__(
+        self, kind: ItemKind, places: Mapping[str, str], speakers: Mapping[str, Role], default_system: str
+    ) -> None:
+        self.kind = kind
+        self.places = places
+        self.speakers = speakers
+        self.default_system = default_system
+        self.new_speakers: dict[str, Role] = {}
+        self.n_hidden = 0
+
+    def items(self, cells: Cells, systems: Sequence[str], fallback_id: str) -> Iterator[dict[str, Any]]:
+        """The items of a row: one, or for a chat that names no system one for each."""
+        item = {"id": fallback_id, **self._item(cells)}
+        if self.kind in ("dialogue", "chat") and not item.get("system"):
+            if self.kind == "dialogue" or self.default_system:
+                item["system"] = self.default_system
+            else:
+                for number, system in enumerate(systems, start=1):
+                    yield {**item, "id": f"{item['id']}-{number}", "system": system}
+                return
+        yield item
+
+    def _item(self, cells: Cells) -> dict[str, Any]:
+        item: dict[str, Any] = {}
+        metadata: dict[str, Any] = {}
+        row_system = next((_words(cells.get(c)) for c, place in self.places.items() if place == "system"), "")
+        for column, place in self.places.items():
+            value = cells.get(column)
+            if not place or value is None or value == "":
+                continue
+            if place == "metadata":
+                metadata |= value if column == "metadata" and isinstance(value, dict) else {plain_name(column): value}
+            else:
+                self._put(item, *place.partition(":")[::2], value, row_system)
+        if cells.get("system_prompt") and "system_prompt" not in self.places:
+            item["system_prompt"] = _words(cells["system_prompt"])
+        outcome = item.pop("outcome", "")
+        for side in ("a", "b") if outcome else ():
+            item.get(side, {})["outcome"] = outcome
+        return {**item, **({"metadata": metadata} if metadata else {})}
+
+    def _put(self, item: dict[str, Any], key: str, system: str, value: Any, row_system: str) -> None:
+        match key:
+            case "context" | "turns":
+                item[key] = self._turns(value)
+            case "response":
+                item.setdefault("responses", {})[system or system_name(row_system, "system")] = _words(value)
+            case "side":
+                item["b" if "a" in item else "a"] = {"system": system, "turns": self._turns(value)}
+            case "rank":
+                item.setdefault("ranks", {})[system] = _number(value)
+            case "candidate":
+                item[key] = {"speaker": self._speaker("Assistant", "agent"), "text": _words(value)}
+            case "is_gold":
+                item[key] = _words(value).casefold() in ("true", "yes", "1", "gold")
+            case "min_turns" | "max_turns":
+                item[key] = _number(value)
+            case "system":
+                item |= {} if self.kind == "responses" else {key: system_name(_words(value), "system")}
+            case _:
+                item[key] = _words(value).strip()
+
+    def _turns(self, value: Any) -> list[dict[str, Any]]:
+        """Turns as chat programs write them, a transcript with a name before each turn, or one message of the user."""
+        if isinstance(value, str):
+            text = value.strip()
+            parsed = _json_list(text)
+            value = (
+                parsed
+                if parsed is not None
+                else turns_of_text(text, self._is_speaker) or [{"role": "user", "text": text}]
+            )
+        turns = []
+        for given in value if isinstance(value, list) else [value]:
+            turn = given if isinstance(given, dict) else {"role": "user", "text": str(given)}
+            who = str(turn.get("speaker") or turn.get("role") or turn.get("from") or "user")
+            if who.casefold() in HIDDEN and who not in self.speakers:
+                self.n_hidden += 1
+                continue
+            text = _words(turn.get("text") or turn.get("content") or turn.get("value"))
+            parts = {name: turn[name] for name in PART_KEYS if turn.get(name)}
+            turns.append({"speaker": self._speaker(who, usual_role(who) or "person"), "text": text, **parts})
+        return turns
+
+    def _is_speaker(self, name: str) -> bool:
+        return name in self.speakers or usual_role(name) is not None
+
+    def _speaker(self, name: str, role: Role) -> str:
+        if name in self.speakers:
+            return name
+        own = [known for known, of in {**self.speakers, **self.new_speakers}.items() if of == role]
+        if role != "person" and own:
+            return own[0]
+        said = {"user": "User", "agent": "Assistant"}.get(role, name)
+        self.new_speakers.setdefault(said, role)
+        return said
+
+
+def turns_of_text(text: str, is_speaker: Callable[[str], bool] = lambda _: False) -> list[dict[str, str]]:
+    """A transcript with ``Name: `` before each turn; nothing where the text is none. Other lines continue a turn."""
+    lines = [line.rstrip() for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
+    starts = [match for line in lines if (match := _TURN.fullmatch(line))]
+    if not lines or not _TURN.fullmatch(lines[0]) or not (len(starts) > 1 or is_speaker(starts[0]["speaker"])):
+        return []
+    turns: list[dict[str, str]] = []
+    for line in lines:
+        match = _TURN.fullmatch(line)
+        if match and not line[0].isspace():
+            turns.append({"speaker": match["speaker"].strip(), "text": match["text"].strip()})
+        else:
+            turns[-1]["text"] = f"{turns[-1]['text']}\n{line.strip()}".strip()
+    return turns
+
+
+def _json_list(text: str) -> list[Any] | None:
+    if not text.startswith("["):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):  # a text may begin with a bracket
+        return None
+    return value if isinstance(value, list) and all(isinstance(turn, dict) for turn in value) else None
+
+
+def _words(value: Any) -> str:
+    """Text of a cell; of a message in several parts all of them."""
+    if isinstance(value, list):
+        parts = [part.get("text") or part.get("content") if isinstance(part, dict) else str(part) for part in value]
+        return "\n".join(filter(None, map(_words, parts)))
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _number(value: Any) -> Any:
+    text = _words(value).strip()
+    return int(text) if re.fullmatch(r"\d{1,9}", text) else value
