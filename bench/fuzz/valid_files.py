@@ -246,6 +246,22 @@ IMPORTS: dict[str, Files] = {
             ]
         )
     },
+    "rated_dialogues": {
+        "j.json": _json(
+            [
+                {
+                    "dialog_id": f"0x{k}",
+                    "dialog": [
+                        {"id": 0, "sender": "participant1", "text": "Hi"},
+                        {"id": 1, "sender": "participant2", "text": "Hello"},
+                    ],
+                    "eval_score": k,
+                    "profile_match": 1,
+                }
+                for k in range(1, 4)
+            ]
+        )
+    },
     "label_studio": {
         "j.json": _json(
             [

@@ -11,6 +11,7 @@ from dialometer.analysis.base.choose import analyse, families
 from dialometer.analysis.base.data import ANSWER_COLUMNS, FINDING_COLUMNS, SESSION_COLUMNS, StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures
+from dialometer.analysis.base.wording import brief
 from dialometer.analysis.families.ratings.agreement import two_rater_kappa
 from dialometer.analysis.families.ratings.spread import order_section
 from dialometer.analysis.families.ratings.system_section import best_system
@@ -124,8 +125,23 @@ def test_one_system_is_not_compared(template, quick):
     data = quick(study, n_raters=10)
     only = dataclasses.replace(data, judgments=data.judgments.filter(pl.col("system") == "rules"))
     report = analyse(study, only, n_resamples=100)
-    assert report.summary.answer.endswith("Systems were not compared.")
     assert table_of(report, "system_means").rows[0][1].is_known
+    assert report.summary.answer.endswith("Systems were not compared.")
+    assert report.summary.answer.count("not compared") == 1
+    mean = SystemRatings(study, numeric_measures(only).criteria[2], OPTIONS).means[0]
+    assert f"Rules has a mean rating of {brief(mean)} on Helpfulness" in report.summary.answer
+    assert not any("ordered categories" in method.what for method in report.methods)
+
+
+def test_one_rating_each_is_not_always_the_same_number(template, quick):
+    study = template("likert")
+    data = quick(study, n_raters=30)
+    once = data.judgments.unique(["rater", "criterion"], keep="first", maintain_order=True)
+    report = analyse(study, dataclasses.replace(data, judgments=once), n_resamples=100)
+    distribution = section_of(report, "distribution")
+    assert not any("always the same number" in text for text in distribution.paragraphs)
+    severity = next(section for section in report.sections if section.name == "severity")
+    assert "fewer than two raters gave 5 ratings" in severity.problem
 
 
 def test_two_raters_get_a_weighted_kappa(template, quick):

@@ -116,7 +116,7 @@ def test_an_unknown_format_lists_the_known_ones(run, tmp_path):
         run("import", "mine", "r.csv", "--format", "vote")
     with pytest.raises(
         DialometerError,
-        match="acute, batch, candidates, choices, dialometer, label_studio, long, potato, preferences, rankme, votes",
+        match="acute, batch, candidates, choices, dialogues, dialometer, label_studio, long, potato, preferences, rankme, votes",
     ):
         run("import", "mine", "r.csv")
 

@@ -43,7 +43,7 @@ def test_the_commands_of_the_guide_run(tmp_path, monkeypatch, capsys):
             result = result_of(*arguments)
             assert result.exit_code == 0, f"{line}: {result.exception!r}"
         n_run += 1
-    assert n_run == 24
+    assert n_run == 25
 
 
 @pytest.mark.realdata

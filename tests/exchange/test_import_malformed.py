@@ -27,6 +27,7 @@ HEADS = {
     "preferences": "id,chosen,rejected,prompt,rater,chosen_model,rejected_model,time,score",
     "acute": "worker,winner,loser,pairing_id,question,task_start,eval_choice_0,eval_choice_1,winner_dialogue,loser_dialogue",
     "choices": "rater,strategy,question,choice,gender,age,first,item,time,position",
+    "dialogues": "dialogue_id,speaker,text,role,rating,user,system,language",
     "potato": "user,instance_id,displayed_text,quality:::good,quality:::bad",
     "label_studio": "id,annotation_id,annotator,quality,lead_time",
     "dialometer": "judgment,rater,item,system,criterion,scale,answer,turn,position,side,order,shown_at,is_late,replaces,factor_x",

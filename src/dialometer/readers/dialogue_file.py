@@ -22,11 +22,16 @@ DECLARED: ContextVar[Mapping[str, Role] | None] = ContextVar("speakers", default
 """Roles of speakers that hold for every file read meanwhile; the command line's ``--speakers`` sets them."""
 
 
-def format_of(source: SourceFile) -> str:
-    """The one format that recognises the file's beginning, else its name; an error where none or several do."""
+def recognised_formats(source: SourceFile) -> list[str]:
+    """The formats that recognise the file's beginning, whatever its name."""
     text = source.head()
     head = Head(source.suffix, text, first_record(text))
-    names = [name for name in READERS if READERS.get(name).recognises(head)]
+    return [name for name in READERS if READERS.get(name).recognises(head)]
+
+
+def format_of(source: SourceFile) -> str:
+    """The one format that recognises the file's beginning, else its name; an error where none or several do."""
+    names = recognised_formats(source)
     names = names or [name for name in READERS if source.suffix in READERS.get(name).suffixes]
     if len(names) == 1:
         return names[0]

@@ -181,6 +181,8 @@ def _show_judgments(file: Path, found: dict[str, Any]) -> None:
         )
     else:
         print_prose(f"\n[bold]dialometer import my-study {shown}[/] makes a study of it.")
+        if said and "rating" in said["metadata"]:
+            _show_next(file, said)
 
 
 def _show_table(file: Path, found: dict[str, Any]) -> None:

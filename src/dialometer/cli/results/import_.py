@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,8 +34,8 @@ FormatName = Annotated[
     str,
     typer.Option(
         "--format",
-        help="dialometer, long, choices, candidates, batch, rankme, votes, preferences, acute, potato or label_studio; "
-        "recognised if left out.",
+        help="dialometer, long, choices, candidates, batch, rankme, votes, preferences, acute, dialogues, "
+        "potato or label_studio; recognised if left out.",
     ),
 ]
 Map = Annotated[
@@ -144,8 +144,11 @@ def _print_result(done: ImportResult, folder: Path) -> None:
 
     from dialometer.cli.console import results
 
+    assumed: set[str] = set()
     for file in done.files:
-        _print_file(file, done.study.spec.analysis.zeros, is_dry_run=done.is_dry_run)
+        new = [assumption for assumption in file.assumed if assumption not in assumed]
+        assumed.update(new)
+        _print_file(replace(file, assumed=tuple(new)), done.study.spec.analysis.zeros, is_dry_run=done.is_dry_run)
     if done.new_study:
         _print_new_study(done.new_study, folder, is_dry_run=done.is_dry_run)
     _print_rules(done)

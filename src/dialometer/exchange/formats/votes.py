@@ -278,10 +278,13 @@ def side_of_vote(text: str, a: str, b: str) -> str:
 
 
 def about_item(cells: Cells, names: Sequence[str]) -> dict[str, Any]:
-    """What the item's metadata keep of a row. A column with a name that means something to studies gets another one."""
-    return {
-        f"{name}_column" if name in _MEANT else name: cell_value(cells[name]) for name in names if cells[name].strip()
-    }
+    """What the item's metadata keep of a row."""
+    return {kept_key(name): cell_value(cells[name]) for name in names if cells[name].strip()}
+
+
+def kept_key(name: str) -> str:
+    """Under which key an item's metadata keep a column; a name that means something to studies gets another one."""
+    return f"{name}_column" if name in _MEANT else name
 
 
 def cell_value(cell: str) -> Any:

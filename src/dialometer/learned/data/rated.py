@@ -20,6 +20,7 @@ from dialometer.errors import DialometerError, NotEnoughData, Problem, ReadError
 from dialometer.model.dialogue import Dialogue, Turn
 from dialometer.model.values import is_missing, to_number
 from dialometer.readers import read_dialogues
+from dialometer.readers.participants import RATING, SYSTEM_KEYS, USER_KEYS, name_in
 
 # What is no part of a conversation comes off before anything is learned from it: commands and error messages.
 
@@ -79,8 +80,6 @@ MIN_RATED = 4
 """Below this nothing can be split, let alone learned."""
 _N_TOLD = 50
 
-_USER_KEYS = ("user", "user_id", "participant1_id", "rater", "rater_id")
-_BOT_KEYS = ("system", "bot", "bot_id", "participant2_id")
 _SUFFIXES = (".json", ".jsonl", ".csv", ".json.gz", ".jsonl.gz", ".csv.gz")
 
 
@@ -267,7 +266,7 @@ def _rated(
         nonlocal complaint
         complaint = Problem(f"dialogue '{dialogue.id}' {message}", remedy, file, field=field)
 
-    given = dialogue.metadata.get("rating")
+    given = dialogue.metadata.get(RATING)
     rating = to_number(given)
     if rating is None and not is_missing(given):
         complain(f"has the rating {given!r}, which is no number", "give a number", "rating")
@@ -281,18 +280,7 @@ def _rated(
         complain("has no turns of an agent", "give the speakers' roles, see the reference of dialogue files", "turns")
     on_scale = math.nan if rating is None else to_five_points(rating, scale)
     metadata = dialogue.metadata
-    return RatedDialogue(dialogue, on_scale, _name(metadata, _USER_KEYS), file, _name(metadata, _BOT_KEYS)), complaint
-
-
-def _name(metadata: Mapping[str, Any], keys: Sequence[str]) -> str | None:
-    """Who took part; some releases give an object with the id inside."""
-    for key in keys:
-        value = metadata.get(key)
-        if isinstance(value, Mapping):
-            value = value.get("user_id", value.get("id"))
-        if value not in (None, ""):
-            return str(value)
-    return None
+    return RatedDialogue(dialogue, on_scale, name_in(metadata, USER_KEYS), file, name_in(metadata, SYSTEM_KEYS)), complaint
 
 
 # What an evaluator thinks of the ratings it was trained on, kept beside it.

@@ -15,7 +15,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import has_numeric_criteria
-from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, n_of
+from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, brief, listed, n_of
 from dialometer.analysis.families.ratings import generalisability, ordinal, severity
 from dialometer.analysis.families.ratings.agreement import agreement_section, agreement_steps
 from dialometer.analysis.families.ratings.alternatives import RatingAlternatives
@@ -39,6 +39,7 @@ from dialometer.analysis.families.ratings.severity import severity_section
 from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section, order_section
 from dialometer.analysis.families.ratings.system_section import (
     Best,
+    item_limit,
     mean_figures,
     system_methods,
     system_section,
@@ -178,8 +179,12 @@ class _RatingRun(RatingRun):
     def model_methods(self) -> tuple[Method, ...]:
         """How the models of the exploratory sections work, and which one compares the systems."""
         is_ordered = any(has_order(measure) for measure in self.measures.criteria)
-        made = (ordinal.METHOD, severity.METHOD) if is_ordered else ()
-        return (*made, generalisability.METHOD) if len(self.deciding[0].systems) > 1 else made
+        has_systems = len(self.deciding[0].systems) > 1
+        return (
+            *((ordinal.METHOD,) if is_ordered and has_systems else ()),
+            *((severity.METHOD,) if is_ordered else ()),
+            *((generalisability.METHOD,) if has_systems else ()),
+        )
 
     def _group(self, name: str) -> Section:
         title = f"{name.replace('_', ' ').capitalize()}: groups of raters"
@@ -195,7 +200,18 @@ class _RatingRun(RatingRun):
         return [declared_best(ratings, self.tests) for ratings in self.deciding]
 
     def answer(self) -> str:
-        return " ".join(best.short for best, _ in self.best)
+        return " ".join([*self._only_means(), *dict.fromkeys(best.short for best, _ in self.best)])
+
+    def _only_means(self) -> list[str]:
+        """Where one system was rated: its mean, as there is nothing to compare it with."""
+        alone = [ratings for ratings in self.deciding if len(ratings.systems) == 1 and ratings.measure.unit != "z"]
+        if len(alone) < len(self.deciding):
+            return []
+        means = [(ratings.means[ratings.systems[0]], ratings.measure) for ratings in alone]
+        listing = [f"{brief(mean)} on {measure.label}" for mean, measure in means if mean.is_known]
+        kind = "geometric mean" if means and means[0][1].is_log else "mean"
+        name = alone[0].label(alone[0].systems[0])
+        return [f"{name} has a {kind} rating of {listed(listing)}.{item_limit(alone[0])}"] if listing else []
 
     def certainty(self) -> str:
         n = max(ratings.n_raters for ratings in self.deciding)

@@ -21,6 +21,8 @@ N_ENDS = 5
 ERRATIC, REGULAR = 1.5, 0.5
 """Infit beyond which a rater is called erratic or too regular (Wright and Linacre 1994)."""
 FEWEST_RATINGS = 5
+TOO_FEW = f"fewer than two raters gave {FEWEST_RATINGS} ratings that are not all at one end"
+MORE_EACH = "have each rater rate more"
 METHOD = Method(
     "Severity of the raters",
     "Many-facet Rasch model (rating scale), joint maximum likelihood",
@@ -32,11 +34,14 @@ METHOD = Method(
 def severity_section(criteria: Sequence[Measure], options: Options) -> Section:
     """The most severe and the most lenient raters with fit, and a figure of all; exploratory."""
     chosen = _alike(criteria)
+    n_ratings = np.bincount(np.concatenate([measure.rater for measure in chosen]))
+    if (n_ratings >= FEWEST_RATINGS).sum() < 2:
+        raise NotEnoughData(TOO_FEW, remedy=MORE_EACH)
     model = _fit(chosen, options)
     rows = sorted(model.raters, key=lambda row: -row.severity.value)
     usual = [row for row in rows if not row.is_extreme and row.severity.n >= FEWEST_RATINGS]
     if len(usual) < 2:
-        raise NotEnoughData(f"fewer than two raters with {FEWEST_RATINGS} ratings", remedy="collect more ratings")
+        raise NotEnoughData(TOO_FEW, remedy=MORE_EACH)
     labels = listed(measure.label for measure in chosen)
     return Section(NAME, TITLE, _paragraphs(model, usual, labels), (_figure(rows), _table(rows)))
 

@@ -32,6 +32,8 @@ from dialometer.stats.observations import Floats, Ints
 
 N_DISPUTED = 10
 FEWEST_RATERS = 3
+FEWEST_RATINGS = 3
+"""Ratings below which nobody is said to give always the same number."""
 TEXT_LENGTH = 90
 
 
@@ -44,10 +46,11 @@ def distribution_section(study: Study, measures: Measures) -> Section:
         parts.append(_shares_figure(study, measure) if has_points else _strip_figure(study, measure))
         paragraphs += _ends_sentence(measure)
         paragraphs += [f"{measure.label}: {note}" for note in measure.notes]
-        if measure.constant_raters:
-            who = listed(measure.constant_raters)
+        n_ratings = np.bincount(measure.rater, minlength=len(measure.book.raters))
+        rated_enough = {name for name, n in zip(measure.book.raters, n_ratings, strict=True) if n >= FEWEST_RATINGS}
+        if always := [name for name in measure.constant_raters if name in rated_enough]:
             paragraphs.append(
-                f"{measure.label}: always the same number by {who}; such raters cannot tell systems apart."
+                f"{measure.label}: always the same number by {listed(always)}; such raters cannot tell systems apart."
             )
     return Section("distribution", "Distribution of the ratings", tuple(paragraphs), tuple(parts))
 
