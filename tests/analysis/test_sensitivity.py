@@ -13,6 +13,7 @@ from dialometer.analysis.base.family import ALTERNATIVES, Options, OtherChoice
 from dialometer.analysis.families.common.sensitivity import (
     DECLARED,
     NAME,
+    REPORTED,
     ChoiceOutcome,
     _is_same,
     all_outcomes,
@@ -27,6 +28,7 @@ from dialometer.design.templates import template_names
 from dialometer.model.estimate import Estimate
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import Truth
+from report_parts import rows_of, section_of, table_of
 
 OPTIONS = Options(confidence=0.95, n_resamples=200, seed=1, correction="holm")
 
@@ -78,6 +80,19 @@ def test_the_declared_row_is_the_result_of_the_report(template, quick):
     row = section.parts[1].rows[0]
     assert row[0] == DECLARED
     assert row[1].value in [test.value for test in declared.tests.values()]
+
+
+def test_without_a_declared_comparison_the_first_row_is_the_answer_of_the_report(template, quick):
+    made = quick(template("likert"), n_raters=12)
+    analysis = made.study.spec.analysis.model_copy(update={"comparisons": [], "primary": None})
+    study = replace(made.study, spec=made.study.spec.model_copy(update={"analysis": analysis}))
+    report = analyse(study, replace(made, study=study), n_resamples=100)
+    row = table_of(report, NAME).rows[0]
+    assert row[0] == REPORTED
+    pairs = [cells for cells in rows_of(table_of(report, "system_pairs")) if cells["criterion"] == "All criteria"]
+    assert row[1].value in [pytest.approx(sign * cells["estimate"].value) for cells in pairs for sign in (1, -1)]
+    assert row[2] in [pytest.approx(cells["p_adjusted"]) for cells in pairs]
+    assert not any("confirmatory" in text for text in section_of(report, NAME).paragraphs)
 
 
 def test_simpler_models_are_t_tests_of_raters_and_items(template, quick):

@@ -49,7 +49,8 @@ from dialometer.report.charts import Dot, dot_interval
 from dialometer.report.numbers import shared_digits, write_estimate
 
 NAME, TITLE = "sensitivity", "Would a critic's choice change the answer?"
-DECLARED = "Confirmatory analysis"
+DECLARED, REPORTED = "Confirmatory analysis", "Analysis of this report"
+"""What the other choices are held against: where nothing was declared it is not confirmatory."""
 SAME, OTHER = "Same answer", "Other answer"
 NO_TEST = "no test"
 EXCLUSIONS, ZEROS, ITEMS = "Exclusions", "Zeros", "Items"
@@ -184,7 +185,9 @@ def all_outcomes(
     """The declared tests, and those under every other choice; choices that leave the data as they are do not appear."""
     family = deciding_family(data.study, comparison)
     tests = family.primary_tests(data, comparison, options)
-    declared = ChoiceOutcome(DECLARED, "", _with_intervals(tests))
+    declared = ChoiceOutcome(
+        DECLARED if data.study.spec.analysis.comparisons else REPORTED, "", _with_intervals(tests)
+    )
     choices = [*exclusion_choices(data, comparison, options)]
     for name in ALTERNATIVES:
         choices += ALTERNATIVES.get(name)(data, comparison, options)
@@ -347,9 +350,10 @@ def _paragraphs(
     different = [outcome for outcome in same if changed(declared, outcome)]
     apart = [outcome for outcome in made if outcome.claim and changed(declared, outcome)]
     n_tests = len(declared.tests)
+    held_against = f"the {declared.kind[0].lower()}{declared.kind[1:]}"
     every = "its test" if n_tests == 1 else f"every one of its {n_tests} tests"
     paragraphs = [
-        "Each row changes one choice of the confirmatory analysis and keeps all others; the comparison is "
+        f"Each row changes one choice of {held_against} and keeps all others; the comparison is "
         f"“{comparison_title(comparison)}”. Two choices agree where the same tests are significant, after correction, in the same "
         "direction."
     ]
@@ -361,13 +365,13 @@ def _paragraphs(
             if len(same) == 1
             else f"{'Both' if len(same) == 2 else f'All {len(same)}'} other choices that make the same claim agree"
         )
-        paragraphs.append(f"{who} with the confirmatory analysis in {every}.")
+        paragraphs.append(f"{who} with {held_against} in {every}.")
     else:
         n_agree = len(same) - len(different)
         changes = "; ".join(_changes(declared, outcome) for outcome in different)
         counted = f"{n_agree or 'None'} of {len(same)} other choices that make the same claim {'agree' if n_agree > 1 else 'agrees'}"
         who = "The one other choice does not agree" if len(same) == 1 else counted
-        paragraphs.append(f"{who} with the confirmatory analysis. The answer changes under: {changes}.")
+        paragraphs.append(f"{who} with {held_against}. The answer changes under: {changes}.")
     if apart:
         changes = "; ".join(_changes(declared, outcome) for outcome in apart)
         paragraphs.append(f"Rows that make another claim (named in brackets) give another answer: {changes}.")
@@ -408,7 +412,8 @@ def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: st
         is_percent = is_percent or is_share
         labels = changed(declared, outcome) if outcome.tests else []
         is_untested = not outcome.tests or (not labels and bool(untested(declared, outcome)))
-        verdict = "declared" if outcome is declared else NO_TEST if is_untested else "no" if labels else "yes"
+        own = "declared" if declared.kind == DECLARED else "as reported"
+        verdict = own if outcome is declared else NO_TEST if is_untested else "no" if labels else "yes"
         rows.append(
             (
                 outcome.name,
@@ -429,7 +434,7 @@ def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: st
             Column("n_changed", f"Tests changed, of {len(declared.tests)}", "count"),
         ),
         tuple(rows),
-        caption=f"Estimates: {shown}. Those of other units are rescaled to that of the confirmatory analysis by the standard "
+        caption=f"Estimates: {shown}. Those of other units are rescaled to that of the first row by the standard "
         "deviations of the judgments. Confidence intervals are not corrected for the number of tests, p-values are.",
     )
 
@@ -444,18 +449,18 @@ def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[
         is_percent, is_ratio = is_percent or is_share, is_ratio or bool(test.details.get("is_log"))
         null = 1.0 if is_ratio else float(test.details.get("null", 0.0))
         is_same = answer_of(test) == answer_of(declared.tests[shown])
-        group = DECLARED if outcome is declared else SAME if is_same else OTHER
+        group = declared.kind if outcome is declared else SAME if is_same else OTHER
         dots.append(Dot(outcome.name, made, group))
     unit = "share of choices" if is_percent else "ratio" if is_ratio else "difference"
     unit += f", {declared.tests[shown].unit}" if declared.tests[shown].unit == "log odds" else ""
     bounds = _bounds(declared.tests[shown], is_ratio) if has_margin(comparison) else ()
     spec = dot_interval(
-        sorted(dots, key=lambda dot: dot.group != DECLARED),
+        sorted(dots, key=lambda dot: dot.group != declared.kind),
         value_title=unit,
         reference=null,
         bounds=bounds,
         is_percent=is_percent,
-        group_order=(DECLARED, OTHER, SAME),
+        group_order=(declared.kind, OTHER, SAME),
     )
     digits = shared_digits((dot.estimate for dot in dots), 1 if is_percent else 2, is_percent=is_percent)
     words = "; ".join(
@@ -467,7 +472,7 @@ def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[
         NAME,
         f"{shown}, under every choice",
         spec,
-        f"The primary result under the confirmatory analysis and under other choices, with confidence intervals. {words}.",
+        f"The primary result and what it becomes under other choices, with confidence intervals. {words}.",
         caption="Whether a row gives the same answer follows from its corrected test; the confidence intervals are not corrected.",
     )
 

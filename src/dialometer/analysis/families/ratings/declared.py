@@ -116,7 +116,9 @@ def is_about_ratings(study: Study, comparison: Comparison) -> bool:
 
 
 def measures_of(comparison: Comparison, measures: Measures, study: Study) -> list[Measure]:
-    """The criteria a comparison names, in the blocks it names."""
+    """The criteria a comparison names, in the blocks it names; all together, as in the answer, where the study declares none."""
+    if not study.spec.analysis.comparisons:
+        return [measures.main]
     wanted = [m for m in measures.criteria if not comparison.criteria or m.criteria[0] in comparison.criteria]
     if not comparison.blocks:
         return wanted
