@@ -246,7 +246,7 @@ IMPORTS: dict[str, Files] = {
             ]
         )
     },
-    "rated_dialogues": {
+    "dialogues_convai2": {
         "j.json": _json(
             [
                 {
