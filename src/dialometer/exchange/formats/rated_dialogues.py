@@ -38,7 +38,9 @@ class RatedDialogues(ImportFormat):
     """One judgment for each dialogue that has a rating, with its turns as the item."""
 
     takes: ClassVar[frozenset[str]] = frozenset()
-    summary: ClassVar[str] = "dialogues with a rating each: exports of ConvAI2, or your own with 'rating' in their metadata"
+    summary: ClassVar[str] = (
+        "dialogues with a rating each: exports of ConvAI2, or your own with 'rating' in their metadata"
+    )
 
     def recognises(self, path: Path, header: Sequence[str]) -> bool:
         """A known format of dialogues whose first one has a rating, or the place for one."""

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from dialometer.errors import DialometerError, NotEnoughData, Problem, ReadError
 from dialometer.model.dialogue import Dialogue, Turn
@@ -280,7 +279,9 @@ def _rated(
         complain("has no turns of an agent", "give the speakers' roles, see the reference of dialogue files", "turns")
     on_scale = math.nan if rating is None else to_five_points(rating, scale)
     metadata = dialogue.metadata
-    return RatedDialogue(dialogue, on_scale, name_in(metadata, USER_KEYS), file, name_in(metadata, SYSTEM_KEYS)), complaint
+    return RatedDialogue(
+        dialogue, on_scale, name_in(metadata, USER_KEYS), file, name_in(metadata, SYSTEM_KEYS)
+    ), complaint
 
 
 # What an evaluator thinks of the ratings it was trained on, kept beside it.

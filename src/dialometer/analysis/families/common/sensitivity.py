@@ -185,9 +185,7 @@ def all_outcomes(
     """The declared tests, and those under every other choice; choices that leave the data as they are do not appear."""
     family = deciding_family(data.study, comparison)
     tests = family.primary_tests(data, comparison, options)
-    declared = ChoiceOutcome(
-        DECLARED if data.study.spec.analysis.comparisons else REPORTED, "", _with_intervals(tests)
-    )
+    declared = ChoiceOutcome(DECLARED if data.study.spec.analysis.comparisons else REPORTED, "", _with_intervals(tests))
     choices = [*exclusion_choices(data, comparison, options)]
     for name in ALTERNATIVES:
         choices += ALTERNATIVES.get(name)(data, comparison, options)
