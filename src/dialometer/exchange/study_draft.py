@@ -506,8 +506,9 @@ class _StudyWriter:
                 return {**common, "context": context, "candidate": candidate, "ranks": dict.fromkeys(responses, 1)}
             case _:
                 system, text = next(iter(responses.items()))
-                if said := next(iter(item.said.values()), ()):
-                    return {**common, "system": system, "turns": [_as_written(turn) for turn in said]}
+                if item.said:
+                    turns = [_as_written(turn) for turn in next(iter(item.said.values()))]
+                    return {**common, "system": system, "turns": turns}
                 if item.turns:  # any turn that was rated must be one of the agent's
                     if max(item.turns) > MOST_TURNS:
                         raise DialometerError(
