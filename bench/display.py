@@ -1,26 +1,39 @@
-"""How long a page with two long responses takes the server: ``python -m bench display``.
+"""How long a page with two long responses takes the server, and how it scrolls on a phone: ``python -m bench display``.
 
 Two responses of 4,000 words each, with headings, lists, tables, code and formulas. The first look draws them, later ones find
 them drawn. Times are of the processor, so that a busy machine does not change them much; the page is a real screen of a study.
+
+The phone is Chromium at 390 by 844 pixels with its processor slowed down four times (DevTools protocol). All folds are opened,
+and a finger swipes from the top to the end at 2,500 pixels a second; what counts is how long the page's thread is busy for each
+frame, of which a screen with 60 Hz leaves 16.7 ms. Where there is no Chromium, this part says so.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import os
 import random
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
+from playwright.sync_api import sync_playwright
 from starlette.testclient import TestClient
 
+from bench.server import serving
 from dialometer.design.load import load_study
 from dialometer.storage.store import Store
 from dialometer.web.run import GARBAGE_THRESHOLDS
 from dialometer.web.server.settings import Settings
 from dialometer.web.study_app import create_app
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+
+from chromium import CHROMIUM_ARGS, chromium
 
 N_WORDS = 4_000
 N_LOOKS = 12
@@ -98,6 +111,61 @@ def hidden(page: str) -> list[str]:
     ]
 
 
+SLOWER, SPEED = 4, 2_500
+FRAMES = """() => { window.frames_ms = []; let last = performance.now();
+  const next = now => { window.frames_ms.push(now - last); last = now; window.frame = requestAnimationFrame(next); };
+  window.frame = requestAnimationFrame(next); }"""
+
+
+def scroll(folder: Path) -> dict[str, float] | None:
+    """Swipes through the page on a slow phone; None where there is no browser."""
+    if chromium() is None:
+        return None
+    with serving(folder, "", 1, "error") as (url, _, _), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=CHROMIUM_ARGS)
+        context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+        page = context.new_page()
+        devtools = context.new_cdp_session(page)
+        page.goto(url)
+        while not page.locator(".response").count():
+            page.locator("main button[type=submit]").first.click()
+        page.locator("input[type=radio]").first.check()
+        page.locator("main button[type=submit]").first.click()
+        page.locator(".cut-label").first.wait_for()
+        devtools.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+        began = time.monotonic()
+        page.reload(wait_until="load")
+        loaded_s = time.monotonic() - began
+        for label in page.locator(".cut-label").all():
+            label.click()
+        return {"loaded_s": loaded_s, **swipe(page, devtools)}
+
+
+def swipe(page: Any, devtools: Any) -> dict[str, float]:
+    """One swipe from the top to the end."""
+    page.evaluate("() => window.scrollTo(0, 0)")
+    height = page.evaluate("() => document.documentElement.scrollHeight - innerHeight")
+    devtools.send("Performance.enable")
+    before = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
+    page.evaluate(FRAMES)
+    began = time.monotonic()
+    distance = {"x": 195, "y": 600, "yDistance": -height, "speed": SPEED, "gestureSourceType": "touch"}
+    devtools.send("Input.synthesizeScrollGesture", distance)
+    took_s = time.monotonic() - began
+    after = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
+    frames = sorted(page.evaluate("() => { cancelAnimationFrame(window.frame); return window.frames_ms.slice(1); }"))
+    busy_ms = 1000 * (after["TaskDuration"] - before["TaskDuration"])
+    return {
+        "height_px": height,
+        "took_s": took_s,
+        "frames": len(frames),
+        "busy_ms": busy_ms / len(frames),
+        "median_ms": statistics.median(frames),
+        "p95_ms": frames[int(0.95 * (len(frames) - 1))],
+        "longest_ms": frames[-1],
+    }
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -114,3 +182,13 @@ def main() -> None:
         for text in ("plain", "markdown"):
             times, size = page_ms(folder, text)
             print(f"| {text} | {times[0]:.0f} | {statistics.median(times[1:]):.1f} | {size / 1000:.0f} |")
+        found = scroll(folder)
+        if found is None:
+            print("\nScrolling was not measured: there is no Chromium.")
+            return
+        print(
+            f"\nA phone, {SLOWER} times slower (load of the machine {os.getloadavg()[0]:.1f}): loaded in {found['loaded_s']:.1f} s; "
+            f"{found['height_px']:,.0f} pixels swiped in {found['took_s']:.1f} s, {found['frames']:,.0f} frames. The page's thread "
+            f"was busy {found['busy_ms']:.1f} ms for each frame; from frame to frame it took {found['median_ms']:.1f} ms in the "
+            f"median, {found['p95_ms']:.1f} ms at 95 %, {found['longest_ms']:.0f} ms at most"
+        )

@@ -124,3 +124,32 @@ def test_a_study_without_answers_says_so(template, quick):
     """Simulated arrays hold the numbers alone."""
     section = ANALYSES.get("checklists").run(quick(template("rubric"), n_raters=4), OPTIONS).sections[0]
     assert "no answers on 'quality' yet" in section.problem
+
+
+SHORT = """  short_rubric:
+    type: checklist
+    points: [{name: answers, text: Does it answer?}, {name: polite, text: Is it polite?}]
+"""
+FACTOR = """  factors:
+    - name: rubric
+      levels: [{name: long}, {name: short, set: {scales: {quality: short_rubric}}}]
+"""
+
+
+def test_a_criterion_on_two_checklists_is_analysed_on_each(walked):
+    folder = walked(
+        "rubric", 8, ("  agreement_5:\n", f"{SHORT}  agreement_5:\n"), ("design:\n", f"design:\n{FACTOR}"), n_items=8
+    )
+    with Store.open(folder / "study.db") as store:
+        data = load_data(load_study(folder), store)
+    found = ANALYSES.get("checklists").run(data, OPTIONS)
+    assert [section.problem for section in found.sections if section.problem] == []
+    titles = [section.title for section in found.sections if section.title.startswith("Points of")]
+    assert titles == ["Points of the checklist: Rubric (rubric=long)", "Points of the checklist: Rubric (rubric=short)"]
+    rows = rows_of(table_of(found, "checklists-points-quality-2"))
+    is_plain = (pl.col("system") == "plain") & ~pl.col("item").str.starts_with("gold")
+    short = data.judgments.filter((pl.col("factor_rubric") == "short") & is_plain)
+    polite = [json.loads(answer)["polite"] for answer in short["answer"]]
+    applies = [one for one in polite if one != "not_applicable"]
+    assert rows[1]["system-0"].value == pytest.approx(applies.count("yes") / len(applies))
+    assert len(rows_of(table_of(found, "checklists-points-quality-1"))) == 6

@@ -3,9 +3,12 @@
 import json
 
 import pytest
+import yaml
 
 from commands import invoke
+from dialometer.design.edit_yaml import is_same, yaml_text
 from dialometer.design.load import check_study
+from dialometer.design.positions import parse_yaml
 from dialometer.errors import DialometerError
 from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
 from dialometer.exchange.own_systems.study_of_kind import chat_from_prompts
@@ -104,6 +107,40 @@ def test_every_rater_talks_with_each_system_once(tmp_path):
     with Store.open(study.folder / "study.db") as store:
         for session in store.sessions.all():
             assert [len(ids) for ids in session.draw.items.values()] == [1, 1]
+
+
+AWKWARD = ("yes", "No", "null", "on", "12", "1e5", "010", "2024-01-01")
+"""Names that YAML, or an older YAML, takes for something else than words."""
+
+
+@pytest.mark.parametrize(
+    "kind", ["pairs", "ratings", "dialogues", "best-worst", "candidates", "anchoring", "chat", "arena"]
+)
+def test_systems_may_be_called_as_they_are(kind, tmp_path):
+    folder = tmp_path / "own"
+    names = AWKWARD[2:4] if kind == "pairs" else AWKWARD
+    if kind in ("chat", "arena"):
+        agents = yaml_text({"systems": [{"name": name, "agent": AGENT} for name in ("yes", "no", "null", "true")]})
+        (tmp_path / "agents.yaml").write_text(agents)
+        (tmp_path / "prompts.txt").write_text("How long do I boil an egg?\nWhere is Paris?\n")
+        invoke("new", kind, folder, "--prompts", tmp_path / "prompts.txt", "--agents", tmp_path / "agents.yaml")
+        labels = ["yes", "no", "null", "true"]
+    elif kind == "dialogues":
+        study_from_outputs("ratings", [transcripts(tmp_path / f"{name}.jsonl", 2) for name in names], folder)
+        labels = list(names)
+    else:
+        row = {"question": "Where is Paris?", "reference": "In France.", **{name: f"It is {name}." for name in names}}
+        (tmp_path / "outputs.json").write_text(json.dumps([row, {**row, "question": "And Rome?"}]))
+        study_from_outputs(kind, [tmp_path / "outputs.json"], folder, systems=names)
+        labels = list(names)
+    study, problems = check_study(folder)
+    assert not [problem for problem in problems if problem.severity == "error"]
+    assert [system.label or system.name for system in study.spec.systems] == labels
+    own = [system.name for system in study.spec.systems]
+    assert own in [one.levels for one in study.spec.analysis.comparisons]
+    assert is_same(
+        yaml.safe_load((folder / "study.yaml").read_text()), parse_yaml((folder / "study.yaml").read_text(), "").data
+    )
 
 
 def test_kinds_without_a_template_say_what_they_need():

@@ -1,6 +1,7 @@
 """Adjudication: finding disagreements, settling them in a session, keeping both, and saying so in report and export."""
 
 import json
+import re
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_a_third_person_settles_and_everything_is_kept(study, arrive, tmp_path):
         flow.arrive_to_settle("Ben")
     screen = person.walk_to("item")
     (field,) = screen.fields
-    assert sorted(said.answer for said in field.said) == ["4", "6"]
+    assert sorted(said.answer for said in field.said) == ["4 Neither good nor bad", "6 Good"]
     assert [said.who for said in field.said] == ["Rater A:", "Rater B:"]
     person.submit({field.name: 7})
     assert person.session.state == "completed"
@@ -112,10 +113,76 @@ def test_an_adjudicator_comes_back_to_what_waits_by_then(study, arrive):
     assert flow.arrive_to_settle("Ana").session.id == one.id
     person = adjudicator(arrive, flow)
     walk(person, {})
-    judged(arrive, study, [{}, {}, {(first, name): 1, (second, name): 7}])
+    other = study.spec.systems[1].name
+    judged(arrive, study, [{}, {}, {(first, name): 1, (first, other): 1, (second, name): 7}])
+    states = {row.item_id: row.state for row in standing(study, flow.store)}
+    assert states == {first: "waiting", second: "waiting"}
     later = flow.arrive_to_settle("Ana").session
     assert later.id != one.id
-    assert list(later.draw.disputes) == [second], "what is settled stays settled"
+    given = {item: [d.system for d in several] for item, several in later.draw.disputes.items()}
+    assert given == {first: [other], second: [name]}, "what is settled stays settled, what came since waits"
+    with pytest.raises(AssignmentError, match="no disagreement is waiting"):
+        flow.arrive_to_settle("Ben")
+    person.session_id = later.id
+    walk(person, {})
+    assert {row.state for row in standing(study, flow.store)} == {"settled"}
+
+
+def test_what_an_excluded_adjudicator_settled_waits_again(study, arrive):
+    first = next(item.id for item in study.rated_items if item.id not in study.gold_ids)
+    flow = judged(arrive, study, [{}, {(first, study.spec.systems[0].name): 7}])
+    person = adjudicator(arrive, flow)
+    walk(person, {})
+    flow.store.exclusions.exclude(person.session_id, "the test", "a slip", flow.clock())
+    assert [row.state for row in standing(study, flow.store)] == ["waiting"]
+    assert list(flow.arrive_to_settle("Ben").session.draw.disputes) == [first]
+    with pytest.raises(AssignmentError, match="no disagreement is waiting"):
+        flow.arrive_to_settle("Cleo")
+
+
+RANKING = {
+    "type: best_worst\n    best_label: Best response\n    worst_label: Worst response": "type: ranking",
+    "type: best_worst\n    best_label: Most empathetic\n    worst_label: Least empathetic": "type: ranking",
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "replace", "answer", "rows"),
+    [
+        (
+            "best-worst",
+            {},
+            r"(Best response|Most empathetic): Response \d · \w+ \w+: Response \d",
+            "Tuned model, worst",
+        ),
+        ("best-worst", RANKING, r"Response \d > Response \d > Response \d", "Tuned model, mean rank"),
+        ("acute", {}, r"Conversation [12]", "Moss"),
+        ("mqm", {}, r"(“.+” \(.+, (Minor|Major|Critical)\)|I found nothing wrong\.)", "Large model"),
+        ("rubric", {}, r"[A-D]: (Yes|No|Does not apply)( · [A-D]: (Yes|No|Does not apply))+", "Plain prompt"),
+    ],
+    ids=["best-worst", "ranking", "pairwise", "spans", "checklist"],
+)
+def test_every_way_of_judging_can_be_settled(shorten, arrive, template, replace, answer, rows):
+    n = {"best-worst": 12}.get(template, 8)
+    folder = shorten(template, replace={f"items_per_rater: {n}": "items_per_rater: all", **replace}).folder
+    with (folder / "study.yaml").open("a") as file:
+        file.write("\nadjudication: {}\n")
+    study = load_study(folder)
+    flow = arrive(study).flow
+    access, truth = EngineAccess(flow), draw_truth(study, 1)
+    simulate(study, access, truth, n_raters=4, seed=1, start_ms=1_800_000_000_000)
+    person = arrive(study, "watching")
+    person.session_id = flow.arrive_to_settle("Ana", source="simulated_adjudicator").session.id
+    screen = person.walk_to("item")
+    assert screen.fields
+    for field in screen.fields:
+        assert len(field.said) > 1 or field.scale.point_texts()
+        assert all(re.match(answer, said.answer) for said in field.said), field.said
+    settle(study, access, truth, n_adjudicators=1, seed=1, start_ms=1_800_001_000_000)
+    waiting = [one.item_id for one in standing(study, flow.store, "simulated_adjudicator") if one.state == "waiting"]
+    assert waiting == []
+    _, results = settled_section(load_data(study, flow.store, sources=("simulated",)), Options.declared(study)).parts
+    assert rows in [row[1] for row in results.rows]
 
 
 def test_simulated_adjudicators_settle_all(shorten, arrive):

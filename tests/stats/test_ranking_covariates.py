@@ -159,3 +159,15 @@ def test_resamples_without_an_estimate_are_refused():
     )
     with pytest.raises(NotEnoughData, match="of 50 resamples of the raters and items have no finite estimate"):
         bootstrap_with_covariates(rare, x, ("length", "lists"), n_resamples=50)
+
+
+def test_intervals_of_the_report_are_about_those_of_the_bootstrap():
+    votes, x = drawn()
+    fit = fit_with_covariates(votes, x, ("length", "lists"))
+    boot = bootstrap_with_covariates(votes, x, ("length", "lists"), n_resamples=400, seed=1)
+    ours = [*fit.strengths, *fit.coefficients]
+    theirs = [*boot.strengths.values(), *boot.coefficients]
+    assert [e.value for e in ours] == pytest.approx([e.value for e in theirs], abs=1e-6)
+    widths = [(b.high - b.low) / (a.high - a.low) for a, b in zip(ours, theirs, strict=True)]
+    assert min(widths) > 1.0, "drawing raters times items is a little wide (Owen 2007)"
+    assert max(widths) < 1.6

@@ -95,14 +95,17 @@ def _chances(study: Study, items: Mapping[str, tuple[str, ...]], snapshot: Snaps
     return {item: chance for item, chance in chances.items() if chance < 1}
 
 
-def draw_adjudication(study: Study, snapshot: Snapshot, disputes: Disputes) -> Draw:
+def draw_adjudication(
+    study: Study, snapshot: Snapshot, disputes: Disputes, n_done: Mapping[tuple[int, str], int]
+) -> Draw:
     """Disagreements that nobody settles yet, in file order and of one condition: that of which most are waiting.
 
-    The study itself need not be open: raters may have finished long ago.
+    An item is under way where more slots are taken than adjudicators have finished (``n_done``). The study itself need not be
+    open: raters may have finished long ago.
     """
     waiting: dict[int, list[str]] = {}
     for cell, item_id in disputes:
-        if not snapshot.cell_item_counts.get((cell, item_id)):
+        if snapshot.cell_item_counts.get((cell, item_id), 0) <= n_done.get((cell, item_id), 0):
             waiting.setdefault(cell, []).append(item_id)
     if study.spec.adjudication is None or not waiting:
         raise AssignmentError(

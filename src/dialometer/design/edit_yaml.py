@@ -1,4 +1,4 @@
-"""Changes values in a YAML text and leaves everything else as it was written: comments, order, quotes, blank lines.
+"""Writes YAML, and changes values in a YAML text while everything else stays as it was written: comments, order, quotes.
 
 Only the places that differ are written anew, by the positions that the parser gives. A YAML library that reads and writes
 whole files would also re-indent, re-wrap and re-quote what nobody touched (docs/decisions/0008-editing-study-files.md).
@@ -222,11 +222,12 @@ def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
+_READERS: tuple[Any, Any] = (StudyLoader(""), yaml.SafeLoader(""))
+
+
 def _looks_like_another_kind(text: str) -> bool:
     """Whether our reader, or one of YAML 1.1, would take the bare words for a number, a truth value or nothing."""
-    readers: tuple[Any, Any] = (StudyLoader(""), yaml.SafeLoader(""))
-    kinds = [str(reader.resolve(yaml.ScalarNode, text, (True, False))) for reader in readers]
-    return any(not kind.endswith(":str") for kind in kinds)
+    return any(not reader.resolve(yaml.ScalarNode, text, (True, False)).endswith(":str") for reader in _READERS)
 
 
 def _list_node(dumper: yaml.SafeDumper, values: Sequence[Any]) -> yaml.SequenceNode:
@@ -241,11 +242,12 @@ _Dumper.add_representer(list, _list_node)
 
 def _dump(value: Any) -> str:
     if isinstance(value, list):  # the list itself always has one line for each value
-        return "".join("- " + _indented(_dumped(one), 2).lstrip(" ") for one in value)
-    return _dumped(value)
+        return "".join("- " + _indented(yaml_text(one), 2).lstrip(" ") for one in value)
+    return yaml_text(value)
 
 
-def _dumped(value: Any) -> str:
+def yaml_text(value: Any) -> str:
+    """A value as YAML, in the form of the templates; words that any reader could take for something else have quotes."""
     text: str = yaml.dump(
         value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH, default_flow_style=False
     )

@@ -14,11 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
-
 from dialometer._version import __version__
+from dialometer.design.edit_yaml import yaml_text
 from dialometer.design.load import STUDY_FILE, load_study
 from dialometer.design.lock import LOCK_FILE, freeze, read_lock
+from dialometer.design.positions import parse_yaml
 from dialometer.errors import DialometerError
 from dialometer.exchange.export_folder import sha256_of
 from dialometer.model.study import Study
@@ -186,12 +186,11 @@ def _withhold_block_lists(study: Study, target: Path) -> list[str]:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_text(WITHHELD, encoding="utf-8")
     if any(rule.raters for rule in rules):
-        content = yaml.safe_load((target / STUDY_FILE).read_text(encoding="utf-8"))
+        content = parse_yaml((target / STUDY_FILE).read_text(encoding="utf-8"), STUDY_FILE).data
         for declared in content["quality"]:
             if declared.get("rule") == rules[0].rule:
                 declared["raters"] = []
-        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-        (target / STUDY_FILE).write_text(WITHHELD + text, encoding="utf-8")
+        (target / STUDY_FILE).write_text(WITHHELD + yaml_text(content), encoding="utf-8")
         withheld.append(STUDY_FILE)
     return withheld
 
@@ -215,7 +214,7 @@ def citation(study: Study, *, version: str, released: str) -> str:
     if spec.licence:
         content["license"] = spec.licence
     content["keywords"] = ["dialogue evaluation", "human evaluation"]
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000)
+    return yaml_text(content)
 
 
 def _author(name: str) -> dict[str, str]:

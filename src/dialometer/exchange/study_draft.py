@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from dialometer.design.edit_yaml import yaml_text
 from dialometer.errors import DialometerError
 from dialometer.exchange.candidates.draft import CRITERION, CandidateDrafts, gold_rule
 from dialometer.exchange.dictionary_beside import DataDictionary
@@ -256,17 +255,6 @@ The judgments in this study were collected elsewhere; there was no debriefing he
 }
 
 
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Quotes every text that could be taken for a number; readers of YAML differ in what they take for one."""
-
-
-def _quoted_if_like_a_number(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if text[:1] in "+-.0123456789" else None)
-
-
-_Dumper.add_representer(str, _quoted_if_like_a_number)
-
-
 @dataclass(frozen=True, slots=True)
 class WrittenStudy:
     """What a drafted study holds, for telling the user."""
@@ -291,7 +279,7 @@ def write_study(draft: StudyDraft, folder: Path, name: str, sources: Sequence[st
         "# Scales are guessed from the values unless the data came with a dictionary: correct them where you know better.\n"
     )
     try:
-        text = head + yaml.dump(spec, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+        text = head + yaml_text(spec)
     except UnicodeEncodeError as error:
         raise DialometerError(
             "a name holds half of a surrogate pair, which is no character",

@@ -5,7 +5,8 @@ An adjudicator's session is a session like others: its slots are disagreements, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -17,7 +18,7 @@ from dialometer.flow.screens import Field, Said, Screen, dispute_about
 from dialometer.model.scale import Scale, Value
 from dialometer.model.session import Judgment, Source, Task
 from dialometer.model.study import REASON, Study
-from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE, answer_words
+from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.recruit.signed_links import EXPIRES, SIGNATURE, signature
 from dialometer.storage.counting.counts import does_count, main_sources
 from dialometer.storage.store import Store
@@ -56,6 +57,44 @@ def find_disputes(study: Study, store: Store, source: Source = "adjudicator") ->
 
 
 @dataclass(frozen=True, slots=True)
+class Settling:
+    """What raters disagree about in each item of each condition, and how far adjudicators have come with it."""
+
+    disputes: Disputes
+    open: Disputes
+    """What no adjudicator has decided yet. Raters may come to disagree about more of an item after it was settled."""
+    n_done: Mapping[tuple[int, str], int]
+    """How many sessions of adjudicators have finished the item."""
+    under_way: Set[tuple[int, str]]
+
+
+def settling(study: Study, store: Store, source: Source = "adjudicator") -> Settling:
+    """All disagreements and what adjudicators of this source did about them; those who were excluded do not count."""
+    disputes = find_disputes(study, store, source)
+    decided: set[tuple[int, str, str, str, int | None]] = set()
+    n_done: Counter[tuple[int, str]] = Counter()
+    under_way = set()
+    for session in store.sessions.all(source=source) if disputes else ():
+        if not does_count(session):
+            continue
+        answered = {(j.item_id, j.criterion, j.system, j.turn) for j in store.records.judgments(session.id)}
+        for item_id, given in session.draw.disputes.items():
+            key = (session.draw.cell, item_id)
+            about = {(one.criterion, one.system, one.turn) for one in given}
+            done = {one for one in about if session.state == "completed" or (item_id, *one) in answered}
+            decided |= {(*key, *one) for one in done}
+            if done == about:
+                n_done[key] += 1
+            elif session.state == "active":
+                under_way.add(key)
+    waiting = {
+        key: tuple(one for one in given if (*key, one.criterion, one.system, one.turn) not in decided)
+        for key, given in disputes.items()
+    }
+    return Settling(disputes, {key: given for key, given in waiting.items() if given}, n_done, under_way)
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """What raters disagree about in one item of one condition, and how far it is settled."""
 
@@ -68,15 +107,12 @@ class Waiting:
 
 def standing(study: Study, store: Store, source: Source = "adjudicator") -> list[Waiting]:
     """All disagreements in file order, and which of them wait."""
-    disputes = find_disputes(study, store, source)
-    slots = store.counts.item_counts(sources=[source])
+    now = settling(study, store, source)
     rows = []
-    for cell, item_id in sorted(disputes, key=lambda key: (study.item_numbers[key[1]], key[0])):
-        key = (cell, item_id)
-        of_item = slots.get(key, {})
-        state = "settled" if of_item.get("done") else "under way" if of_item.get("reserved") else "waiting"
-        criteria = tuple(dict.fromkeys(dispute.criterion for dispute in disputes[key]))
-        rows.append(Waiting(cell, item_id, criteria, state))
+    for key in sorted(now.disputes, key=lambda key: (study.item_numbers[key[1]], key[0])):
+        state = "settled" if key not in now.open else "under way" if key in now.under_way else "waiting"
+        criteria = tuple(dict.fromkeys(dispute.criterion for dispute in now.open.get(key, now.disputes[key])))
+        rows.append(Waiting(*key, criteria, state))
     return rows
 
 
@@ -135,10 +171,9 @@ def _points(scale: Scale, letters: Sequence[str], values: Sequence[Value], langu
 
 
 def _answers(scale: Scale, values: Sequence[Value], places: Mapping[str, str], language: Language) -> list[str]:
-    """Answers in words, systems by their places on this screen."""
+    """Answers as they read on this screen, systems by their places."""
     if scale.compares:
         names = {**places, **{extra: language.text(f"field.{extra}") for extra in _EXTRAS}}
-        return [
-            answer_words(names[v] if isinstance(v, str) and v in names else scale.rename(v, places)) for v in values
-        ]
-    return [answer_words(value) for value in values]
+        values = [names[v] if isinstance(v, str) and v in names else scale.rename(v, places) for v in values]
+    nothing = language.text("spans.none") if scale.marks_text else ""
+    return [scale.in_words(value) or nothing for value in values]

@@ -14,7 +14,7 @@ from dialometer.design.assign import draw_adjudication, draw_more, draw_session
 from dialometer.design.checks.items import uncertain_criterion
 from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
-from dialometer.flow.adjudication import PLATFORM, find_disputes, with_said
+from dialometer.flow.adjudication import PLATFORM, settling, with_said
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, build_screen, step_seconds
 from dialometer.flow.steps import Path, Paths, Step, comprehension_rule
 from dialometer.flow.submissions import Timing, opened_systems, read_values, to_answers, to_judgments
@@ -175,7 +175,7 @@ class Flow:
         What is waiting is looked up before the assigning transaction, which should be short; what another adjudicator
         takes meanwhile is not given twice.
         """
-        disputes = find_disputes(self.study, self.store, source)
+        now = settling(self.study, self.store, source)
         visit = 1
         while (known := self.store.sessions.of_person(PLATFORM, f"{name}#{visit}")) and known.state == "completed":
             visit += 1
@@ -185,7 +185,7 @@ class Flow:
             source=source,
             at_ms=at_ms,
             token=token,
-            choose=lambda snapshot: draw_adjudication(self.study, snapshot, disputes),
+            choose=lambda snapshot: draw_adjudication(self.study, snapshot, now.open, now.n_done),
         )
 
     def _votes(self, source: Source) -> Mapping[tuple[str, str], PairVotes]:

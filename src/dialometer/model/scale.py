@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dialometer.model.marks import Passage, SpanMark
 from dialometer.model.part import Part
-from dialometer.model.values import ObservedValues, Value
+from dialometer.model.values import ObservedValues, Value, answer_words
 
 __all__ = ["InputField", "NumberUse", "Scale", "Value"]
 
@@ -229,6 +229,12 @@ class Scale(Part):
         module = getattr(sys.modules.get(cls.__module__), "__file__", None)
         file = Path(module).with_name(f"{cls.model_fields['type'].default}.html") if module else None
         return file if file is not None and file.is_file() else None
+
+    def in_words(self, value: Value) -> str:
+        """An answer as it reads on the page; empty where nothing was marked."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return self.category_labels().get(float(value), answer_words(value))
+        return answer_words(value)
 
     def describe(self) -> str:
         """A phrase for protocols, data dictionaries and reports, such as "1 to 5"."""

@@ -50,6 +50,8 @@ class Acceptable(Part):
 
     def passes(self, value: Value, scale: Scale | None = None) -> bool:
         """Whether an answer is acceptable; of several names the first or best counts, bounds are on the scale's numbers."""
+        if self.point and scale is not None and self.point not in scale.point_texts():
+            return True  # another condition's checklist does not ask it
         plain = value.get(self.point or "best", "") if isinstance(value, dict) else value
         if isinstance(value, list):
             plain = value[0] if value else ""

@@ -38,6 +38,11 @@ class BestWorst(Scale):
             return value
         return {key: names.get(name, name) for key, name in value.items()}
 
+    def in_words(self, value: Value) -> str:
+        if not isinstance(value, dict):
+            return super().in_words(value)
+        return f"{self.best_label}: {value['best']} · {self.worst_label}: {value['worst']}"
+
     def answer_format(self, alternatives: Sequence[str] = ()) -> str:
         return '{"best": number, "worst": number} with two of ' + ", ".join(f'"{place}"' for place in alternatives)
 

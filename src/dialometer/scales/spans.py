@@ -247,6 +247,15 @@ class Spans(Scale):
     def input_field(self, alternatives: Sequence[str] = ()) -> InputField:
         return InputField("parts", tuple(self.category_words))
 
+    def in_words(self, value: Value) -> str:
+        severities = self.severity_words()
+        said = [
+            f"“{mark.text}” ({self.category_words.get(mark.category, mark.category)}, "
+            f"{severities.get(mark.severity, mark.severity)}{f': {mark.comment}' if mark.comment else ''})"
+            for mark in self.marks(value)
+        ]
+        return "; ".join(said)
+
     def answer_format(self, alternatives: Sequence[str] = ()) -> str:
         categories = "; ".join(
             f'"{one.name}" = {one.words}' + (f", {one.definition}" if one.definition else "")

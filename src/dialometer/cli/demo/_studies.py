@@ -119,9 +119,9 @@ def add_chat(folder: Path) -> bool:
     """A study of live chats with a language model on this machine; False where none is installed."""
     import importlib.util
 
-    import yaml
-
     from dialometer.agents.local_server import SMOLLM2, find_weights
+    from dialometer.design.edit_yaml import yaml_text
+    from dialometer.design.positions import parse_yaml
     from dialometer.design.templates import copy_template
 
     try:
@@ -132,10 +132,10 @@ def add_chat(folder: Path) -> bool:
         return False
     copy_template("chat", folder)
     path = folder / "study.yaml"
-    spec = yaml.safe_load(path.read_text(encoding="utf-8"))
+    spec = parse_yaml(path.read_text(encoding="utf-8"), "").data
     for system, prompt in zip(spec["systems"], PROMPTS, strict=True):
         system["agent"] = {"type": "local", "options": {"system_prompt": prompt, "max_tokens": 80}}
-    path.write_text(yaml.safe_dump(spec, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    path.write_text(yaml_text(spec), encoding="utf-8")
     return True
 
 

@@ -123,16 +123,14 @@ def _words(path: Path | None) -> tuple[str, ...]:
 
 
 def _write(out: Path, sampled: SampledPairs, rules: PairRules, n_experts: int, source: str) -> None:
-    import yaml
-
     from dialometer.cli.retrieval._shared import study_name
+    from dialometer.design.edit_yaml import yaml_text
     from dialometer.learned.data.sampled_pairs import pair_items, study_file
 
     content = study_file(sampled, rules, name=study_name(out.name, "experts"), n_experts=n_experts, source=source)
     out.mkdir(parents=True, exist_ok=True)
     head = "# Pairs of dialogues for experts to compare; written by `dialometer learn pairs`.\n"
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
-    (out / "study.yaml").write_text(head + text, encoding="utf-8")
+    (out / "study.yaml").write_text(head + yaml_text(content), encoding="utf-8")
     rows = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in pair_items(sampled))
     (out / "items.jsonl").write_text(rows, encoding="utf-8")
     for file, words in (("consent", CONSENT), ("instructions", INSTRUCTIONS), ("debriefing", DEBRIEFING)):

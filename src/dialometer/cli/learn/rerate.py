@@ -96,15 +96,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _write(out: Path, rows: Sequence[RatedDialogue], n_experts: int, seed: int, source: str) -> None:
-    import yaml
-
     from dialometer.cli.retrieval._shared import study_name
+    from dialometer.design.edit_yaml import yaml_text
     from dialometer.readers.turn_parts import turn_as_json
 
     out.mkdir(parents=True, exist_ok=True)
     head = "# Dialogues rated highly by their users, for experts to rate again; written by `dialometer learn rerate`.\n"
     content = _study_file(study_name(out.name, "rerate"), len(rows), n_experts, seed, source)
-    (out / "study.yaml").write_text(head + yaml.safe_dump(content, sort_keys=False, width=110), encoding="utf-8")
+    (out / "study.yaml").write_text(head + yaml_text(content), encoding="utf-8")
     items = [
         {
             "id": f"dialogue-{number:03d}",

@@ -55,8 +55,8 @@ def write_study(
     seed: int = 0,
 ) -> list[Path]:
     """An avatar study: the template's wording and rules with these systems (name to label and description) and items."""
-    import yaml
-
+    from dialometer.design.edit_yaml import yaml_text
+    from dialometer.design.positions import parse_yaml
     from dialometer.design.templates import template_folder
     from dialometer.errors import DialometerError
     from dialometer.retrieval.pool import handed_out
@@ -64,7 +64,7 @@ def write_study(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DialometerError(f"'{folder}' exists and is not an empty folder", remedy="choose another name")
     source = template_folder(TEMPLATE)
-    study = yaml.safe_load((source / "study.yaml").read_text(encoding="utf-8"))
+    study = parse_yaml((source / "study.yaml").read_text(encoding="utf-8"), "").data
     n_questions = len({item["metadata"]["question"] for item in items})
     study |= {
         "name": name,
@@ -85,8 +85,7 @@ def write_study(
         }
     ]
     folder.mkdir(parents=True, exist_ok=True)
-    text = HEADER + yaml.safe_dump(study, sort_keys=False, allow_unicode=True, width=110)
-    (folder / "study.yaml").write_text(text, encoding="utf-8")
+    (folder / "study.yaml").write_text(HEADER + yaml_text(study), encoding="utf-8")
     rows = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
     (folder / "items.jsonl").write_text(rows, encoding="utf-8")
     shutil.copyfile(source / "consent.md", folder / "consent.md")

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from dialometer.design.edit_yaml import yaml_text
+from dialometer.design.positions import parse_yaml
 from dialometer.errors import DialometerError
 from dialometer.exchange.own_systems.study_of_kind import written_from
 from dialometer.exchange.own_systems.system_outputs import plain_name, read_prompts
@@ -72,11 +72,10 @@ def arena_from_prompts(prompts: Path, declared: Mapping[str, Any], folder: Path)
 
     def change(folder: Path) -> None:
         n_given = min(MOST_PER_RATER, len(texts))
-        spec = yaml.safe_load((folder / "study.yaml").read_text(encoding="utf-8"))
+        spec = parse_yaml((folder / "study.yaml").read_text(encoding="utf-8"), "").data
         spec |= _changes(spec, declared, names, n_given)
         head = "# A live arena of your own systems: raters write to two of them at once and vote.\n"
-        written = yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=120)
-        (folder / "study.yaml").write_text(head + written, encoding="utf-8")
+        (folder / "study.yaml").write_text(head + yaml_text(spec), encoding="utf-8")
         items = "".join(json.dumps(_item(*entry), ensure_ascii=False) + "\n" for entry in texts.items())
         (folder / "items.jsonl").write_text(items, encoding="utf-8")
         _write_texts(folder, n_given)

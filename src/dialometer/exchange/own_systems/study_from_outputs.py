@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from dialometer.design.edit_yaml import edited
+from dialometer.design.positions import parse_yaml
 from dialometer.errors import DialometerError
 from dialometer.exchange.own_systems.dialogue_outputs import holds_responses, read_pairs
 from dialometer.exchange.own_systems.study_of_kind import (
@@ -119,19 +119,13 @@ def _own_systems(text: str, outputs: SystemOutputs, about: Mapping[str, Any]) ->
         known = about.get(name, {})
         entry = {"name": name, "label": known.get("label", label), "description": known.get("about", "")}
         declared.append({key: value for key, value in entry.items() if (value and value != name) or key == "name"})
-    systems = yaml.safe_dump({"systems": declared}, sort_keys=False, allow_unicode=True, width=110)
-    speakers = yaml.safe_dump(dict(outputs.speakers), default_flow_style=True, sort_keys=False, allow_unicode=True)
-    return _replaced(
-        text,
-        (
-            (r"^systems:\n(?s:.*?)(?=^items:)", systems + "\n"),
-            (r"^speakers: .*$", f"speakers: {speakers.strip()}"),
-            (r"levels: \[(?:seq2seq, hred, thred|version_1, version_2)\]", f"levels: [{', '.join(outputs.systems)}]"),
-            (
-                r"The three systems differ",
-                f"The {NUMBERS.get(len(outputs.systems), len(outputs.systems))} systems differ",
-            ),
-        ),
+    spec = parse_yaml(text, "").data
+    for comparison in spec["analysis"]["comparisons"]:
+        if comparison["between"] == "systems":
+            comparison["levels"] = list(outputs.systems)
+    number = NUMBERS.get(len(outputs.systems), len(outputs.systems))
+    return edited(text, {**spec, "systems": declared, "speakers": dict(outputs.speakers)}).replace(
+        "The three systems differ", f"The {number} systems differ"
     )
 
 

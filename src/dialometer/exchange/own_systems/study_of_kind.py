@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from dialometer.design.edit_yaml import yaml_text
 from dialometer.design.load import check_study
+from dialometer.design.positions import parse_yaml
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, StudyError
 from dialometer.exchange.own_systems.dialogue_outputs import holds_responses, holds_systems, read_rated_dialogues
@@ -260,10 +260,9 @@ def write_study(name: str, folder: Path, own: Mapping[str, Any], items: Sequence
     kind = KINDS[name]
 
     def change(folder: Path) -> None:
-        spec = yaml.safe_load((folder / "study.yaml").read_text(encoding="utf-8"))
+        spec = parse_yaml((folder / "study.yaml").read_text(encoding="utf-8"), "").data
         spec |= _changes(name, kind, spec, own, items)
-        dumped = yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=120)
-        (folder / "study.yaml").write_text(f"# {kind.description}\n{dumped}", encoding="utf-8")
+        (folder / "study.yaml").write_text(f"# {kind.description}\n{yaml_text(spec)}", encoding="utf-8")
         rows = (json.dumps(item, ensure_ascii=False) + "\n" for item in items)
         (folder / "items.jsonl").write_text("".join(rows), encoding="utf-8")
         _write_texts(folder, kind)

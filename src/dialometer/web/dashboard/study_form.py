@@ -12,9 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import yaml
-
-from dialometer.design.edit_yaml import is_same
+from dialometer.design.edit_yaml import is_same, yaml_text
 from dialometer.design.positions import parse_yaml
 from dialometer.errors import DialometerError
 
@@ -411,7 +409,7 @@ def _typed(kind: Kind, value: Any) -> str:
         case "pairs":
             return "\n".join(f"{key}: {_word(one)}" for key, one in value.items())
         case "yaml":
-            return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100) if value else ""
+            return yaml_text(value) if value else ""
     return _word(value)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from dialometer.model.scale import Scale
 from dialometer.model.study import Criterion, Study
 from dialometer.quality.gold import gold_items
 from dialometer.stats.observations import Ints, codes
+from dialometer.storage.table import FACTOR_PREFIX
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,7 @@ class PartedAnswers:
     """The answers on one criterion, one row each; all codes count in the tuples of names."""
 
     criterion: str
+    """Its name; with a number behind it where the study asks it on several such scales."""
     label: str
     scale: Scale
     values: tuple[Any, ...]
@@ -55,28 +57,68 @@ class PartedAnswers:
         return np.asarray(self.system == code)
 
 
-def criteria_with(study: Study, has_parts: Callable[[Scale], bool]) -> list[tuple[Criterion, Scale]]:
-    """The criteria that are answered so wherever they are asked, with their scale; one asked on several scales is left out,
-    since their parts are not the same."""
-    found = []
+@dataclass(frozen=True, eq=False)
+class AskedOn:
+    """A criterion on one of its scales, with the conditions and blocks where raters answer it so."""
+
+    criterion: Criterion
+    scale: Scale
+    places: list[tuple[Mapping[str, str], str]]
+    number: int | None = None
+    """Counts the scales with parts of a criterion that has several: their parts are not the same, so each is analysed alone."""
+
+    @property
+    def name(self) -> str:
+        """Under which sections and tables are found."""
+        return self.criterion.name if self.number is None else f"{self.criterion.name}-{self.number}"
+
+    def label(self, study: Study) -> str:
+        """The criterion, and where it is asked on this scale if it is asked on others elsewhere."""
+        label = criterion_label(study, self.criterion.name)
+        if self.number is None:
+            return label
+        has_blocks = len(study.blocks) > 1
+        where = [
+            ", ".join(filter(None, (study.cell_label(cell) if cell else "", f"block {block}" if has_blocks else "")))
+            for cell, block in self.places
+        ]
+        return f"{label} ({'; '.join(where)})"
+
+    def is_here(self) -> pl.Expr:
+        """Which judgments were given on this scale."""
+        here = pl.lit(value=False)
+        for cell, block in self.places:
+            levels = (pl.col(FACTOR_PREFIX + factor) == level for factor, level in cell.items())
+            here |= pl.all_horizontal(pl.col("block") == block, *levels)
+        of_scale = (pl.col("criterion") == self.criterion.name) & (pl.col("scale") == self.scale.type)
+        return of_scale if self.number is None else of_scale & here
+
+
+def criteria_with(study: Study, has_parts: Callable[[Scale], bool]) -> list[AskedOn]:
+    """The criteria that are answered so, once for each such scale that they are asked on."""
+    found: list[AskedOn] = []
     for criterion in study.spec.criteria:
-        scales = study.scales_of(criterion)
-        if scales and has_parts(scales[0]) and all(scale == scales[0] for scale in scales):
-            found.append((criterion, scales[0]))
+        own: list[AskedOn] = []
+        for block in (block for block in study.blocks if criterion in study.block_criteria(block)):
+            for cell in study.cells:
+                scale = study.scale_for(criterion, study.presentation(cell, block))
+                known = next((one for one in own if one.scale == scale), None)
+                if known is not None:
+                    known.places.append((cell, block.name))
+                elif has_parts(scale):
+                    own.append(AskedOn(criterion, scale, [(cell, block.name)]))
+        found += own if len(own) < 2 else [replace(one, number=n) for n, one in enumerate(own, start=1)]
     return found
 
 
-def answers_on(data: StudyData, criterion: Criterion, scale: Scale) -> PartedAnswers:
+def answers_on(data: StudyData, asked: AskedOn) -> PartedAnswers:
     """The answers on a criterion; of several by one rater on the same thing the last one counts."""
     study = data.study
     frame = data.judgments.filter(
-        (pl.col("criterion") == criterion.name)
-        & pl.col("answer").is_not_null()
-        & (pl.col("scale") == scale.type)
-        & ~pl.col("item").is_in(sorted(gold_items(study)))
+        asked.is_here() & pl.col("answer").is_not_null() & ~pl.col("item").is_in(sorted(gold_items(study)))
     ).with_columns(pl.col("system").fill_null(""))
     if not len(frame):
-        raise NotEnoughData(f"no answers on '{criterion.name}' yet", remedy="collect judgments first")
+        raise NotEnoughData(f"no answers on '{asked.name}' yet", remedy="collect judgments first")
     n_all = len(frame)
     frame = frame.unique(["rater", "item", "system", "turn"], keep="last", maintain_order=True)
     notes = []
@@ -89,9 +131,9 @@ def answers_on(data: StudyData, criterion: Criterion, scale: Scale) -> PartedAns
     systems = (*order, *sorted(present - set(order)))
     raters, items = (tuple(frame[name].unique().sort().to_list()) for name in ("rater", "item"))
     return PartedAnswers(
-        criterion=criterion.name,
-        label=criterion_label(study, criterion.name),
-        scale=scale,
+        criterion=asked.name,
+        label=asked.label(study),
+        scale=asked.scale,
         values=tuple(known[text] for text in frame["answer"].to_list()),
         raters=raters,
         rater=_codes(frame["rater"], raters),
@@ -114,11 +156,11 @@ def sections_by_criterion(
 ) -> tuple[Section, ...]:
     """The sections of every criterion on such a scale; one that cannot be analysed says why, under ``name`` and ``title``."""
     sections: list[Section] = []
-    for criterion, scale in criteria_with(data.study, is_wanted):
+    for asked in criteria_with(data.study, is_wanted):
         try:
-            sections += make(answers_on(data, criterion, scale))
+            sections += make(answers_on(data, asked))
         except DialometerError as error:
-            sections.append(Section(f"{name}-{criterion.name}", f"{title}: {criterion.name}", problem=str(error)))
+            sections.append(Section(f"{name}-{asked.name}", f"{title}: {asked.label(data.study)}", problem=str(error)))
     return tuple(sections)
 
 

@@ -91,7 +91,8 @@ def settled_section(data: StudyData, options: Options) -> Section:
         f"{_rater_words(data.study, capital=True)} or more judged {n_of(len(compared), 'thing')} (an item, or one response to it, "
         f"on one criterion). They disagree on {len(disputed):,} of them ({share}); {n_settled:,} of these are settled by an "
         f"adjudicator, {len(disputed) - n_settled:,} are waiting.",
-        "Agreement and all tests in this report use the raters' own answers. The settled ones are in this section only.",
+        "Agreement and all tests in this report use the raters' own answers: with overruled answers counted as if raters had "
+        "agreed, agreement would be too high and confidence intervals too narrow. The settled answers are in this section only.",
     ]
     tables = [_counts(data.study, compared)]
     results, left_out = _results(data.study, judged, options)
@@ -180,8 +181,8 @@ def _results(study: Study, judged: Sequence[Judged], options: Options) -> tuple[
         label = criterion_label(study, criterion)
         if all(one.scale.is_numeric and one.scale.unit == "points" for one in here):
             rows += [(label, *row) for row in _means(study, here, options)]
-        elif all(one.scale.choice_form in ("one", "ends") or one.scale.categories() for one in here):
-            rows += [(label, *row) for row in _shares(study, here, options)]
+        elif all(one.scale.compares or one.scale.categories() for one in here):
+            rows += [(label, *row) for row in _choices(study, here, options)]
         else:
             left_out.append(label)
     return rows, left_out
@@ -200,8 +201,9 @@ def _results_table(rows: Sequence[Row]) -> Table:
         "Results with settled values beside the raters' own",
         columns,
         tuple((criterion, what, own, settled, own.n) for criterion, what, own, settled in rows),
-        caption="Means over items; choices as the share of items in percent. Brackets: confidence intervals over items "
-        "(Student's t), which hold for items like these and do not cover that other raters might have answered otherwise.",
+        caption="Means over items; choices as the share of the items that show the alternative, in percent, rankings as mean ranks "
+        "(1 is best). Brackets: confidence intervals over items (Student's t), which hold for items like these and do not cover that "
+        "other raters might have answered otherwise.",
     )
 
 
@@ -232,26 +234,43 @@ def _means(study: Study, judged: Sequence[Judged], options: Options) -> Iterator
             yield (f"{system_label(study, second)} − {system_label(study, first)}", *_both(apart, options))
 
 
-def _shares(study: Study, judged: Sequence[Judged], options: Options) -> Iterator[tuple[str, Estimate, Estimate]]:
-    chosen = [_choice(value) for one in judged for value in (*(o.value for o in one.opinions), *one.settled)]
+def _choices(study: Study, judged: Sequence[Judged], options: Options) -> Iterator[tuple[str, Estimate, Estimate]]:
+    """How often each alternative or category is chosen (as the best, as the worst), or its mean rank."""
+    given = [value for one in judged for value in (*(o.value for o in one.opinions), *one.settled)]
     systems = {system.name: place for place, system in enumerate(study.spec.systems)}
-    names = sorted(set(chosen), key=lambda name: (systems.get(name, len(systems)), name))
+    names = sorted(
+        {name for value in given for name in _named(value)}, key=lambda name: (systems.get(name, len(systems)), name)
+    )
+    parts = next((tuple(value) for value in given if isinstance(value, dict)), ("",))
     for about in dict.fromkeys(one.thing.system if not one.scale.compares else "" for one in judged):
         here = [one for one in judged if one.scale.compares or one.thing.system == about]
-        for name in names:
-            values = _by_item(here, partial(_is_chosen, name))
-            what = system_label(study, name) if name in systems else name.replace("_", " ")
-            label = f"{system_label(study, about)}: {what}" if about else what
-            yield (label, *_both(list(values.values()), options))
+        for name, part in itertools.product(names, parts):
+            meeting = [
+                one for one in here if name not in systems or not one.scale.compares or _is_shown(study, one, name)
+            ]
+            values = _by_item(meeting, partial(_chosen, name, part))
+            if values:
+                what = system_label(study, name) if name in systems else name.replace("_", " ")
+                what += f", {part}" if part else ", mean rank" if isinstance(given[0], list) else ""
+                label = f"{system_label(study, about)}: {what}" if about else what
+                yield (label, *_both(list(values.values()), options))
 
 
-def _is_chosen(name: str, _one: Judged, value: Value) -> float:
-    """In percent, so that means are shares."""
-    return 100.0 * (_choice(value) == name)
+def _is_shown(study: Study, one: Judged, system: str) -> bool:
+    """Whether a system is among those that an item compares."""
+    return system in study.items_by_id[one.thing.item].systems
 
 
-def _choice(value: Value) -> str:
-    return str(value.get("best", "")) if isinstance(value, dict) else str(value)
+def _named(value: Value) -> list[str]:
+    """The alternatives or categories in an answer."""
+    return list(map(str, value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]))
+
+
+def _chosen(name: str, part: str, _one: Judged, value: Value) -> float | None:
+    """Of a ranking the rank; of a choice 100 or 0, so that means are percent."""
+    if isinstance(value, list):
+        return float(value.index(name) + 1) if name in value else None
+    return 100.0 * (str(value.get(part) if isinstance(value, dict) else value) == name)
 
 
 def _by_item(judged: Sequence[Judged], number: Callable[[Judged, Value], float | None]) -> Values:
