@@ -54,7 +54,7 @@ def test_a_study_may_have_an_option_called_na(tmp_path):
     text = (folder / "study.yaml").read_text()
     assert "n/a" not in text
     (folder / "study.yaml").write_text(
-        text.replace("    - 'no'\n", "    - 'no'\n    - n/a\n").replace("    - no\n", "    - no\n    - n/a\n")
+        text.replace("['no', 'yes']", "['no', 'yes', n/a]").replace("['yes', 'no']", "['no', 'yes', n/a]")
     )
     done = import_files(folder, [tmp_path / "d.csv"], tmp_path / "y.db", format="long", at_ms=1, is_dry_run=True)
     assert done.files[0].n_judgments == 3

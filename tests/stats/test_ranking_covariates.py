@@ -122,7 +122,11 @@ def test_the_spread_of_resamples_is_that_of_what_is_drawn():
     names = ("length", "lists")
     alone = Votes(votes.systems, votes.first, votes.second, votes.outcome, votes.row)
     by_rater = Votes(**{**{f: getattr(votes, f) for f in votes.__slots__}, "item": None, "items": ()})
-    for given, drawn_units, most in ((alone, "votes", 1.1), (by_rater, "raters", 1.1), (votes, "raters and items", 2)):
+    for given, drawn_units, most in (
+        (alone, "votes", 1.1),
+        (by_rater, "raters", 1.1),
+        (votes, "raters and items", 1.0001),
+    ):
         boot = bootstrap_with_covariates(given, x, names, n_resamples=200, seed=1)
         jackknife = fit_with_covariates(given, x, names)
         assert boot.coefficients[0].interval_method.endswith(f"over {drawn_units}")
@@ -159,15 +163,3 @@ def test_resamples_without_an_estimate_are_refused():
     )
     with pytest.raises(NotEnoughData, match="of 50 resamples of the raters and items have no finite estimate"):
         bootstrap_with_covariates(rare, x, ("length", "lists"), n_resamples=50)
-
-
-def test_intervals_of_the_report_are_about_those_of_the_bootstrap():
-    votes, x = drawn()
-    fit = fit_with_covariates(votes, x, ("length", "lists"))
-    boot = bootstrap_with_covariates(votes, x, ("length", "lists"), n_resamples=400, seed=1)
-    ours = [*fit.strengths, *fit.coefficients]
-    theirs = [*boot.strengths.values(), *boot.coefficients]
-    assert [e.value for e in ours] == pytest.approx([e.value for e in theirs], abs=1e-6)
-    widths = [(b.high - b.low) / (a.high - a.low) for a, b in zip(ours, theirs, strict=True)]
-    assert min(widths) > 1.0, "drawing raters times items is a little wide (Owen 2007)"
-    assert max(widths) < 1.6

@@ -200,9 +200,10 @@ def _unknown(text: str, kb: KnowledgeBase, file: str, line: int, dialogue: str) 
 
 def _nearest(text: str, kb: KnowledgeBase) -> str:
     is_small = len(kb.answers) < 5000 and len(text) < 1000
-    return (
-        did_you_mean(text, [answer.text for answer in kb.answers if len(answer.text) < 1000]) if is_small else "add it"
-    )
+    if not is_small:
+        return "add it to the knowledge base"
+    near = did_you_mean(text, [answer.text for answer in kb.answers if len(answer.text) < 1000])
+    return f"{near} Otherwise add it to the knowledge base"
 
 
 def _lines(path: str | Path, reading: DialogueFile) -> dict[tuple[str, int], int]:

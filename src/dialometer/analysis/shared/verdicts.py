@@ -140,17 +140,17 @@ class DeclaredHypothesis:
         stated = " ".join(self.comparison.hypothesis.split()).rstrip(".")
         if stated and (self.comparison.expected or has_margin(self.comparison)):
             return stated
-        names = listed(self._names()) or "what is compared"
+        names = listed(self._names())  # as they are written, at the beginning of a sentence too
         on = listed(criterion_label(self.study, name) for name in self.comparison.criteria)
         where = f" on {on}" if on else ""
         if has_margin(self.comparison):
-            return f"Differences between {names} are within the margin{where}"
+            return f"Differences between {names or 'what is compared'} are within the margin{where}"
         if self.comparison.expected:
             pairs = [
                 f"{self.label(first)} above {self.label(second)}" for first, second in self.comparison.expected_pairs
             ]
-            return f"{_capital(listed(pairs))}{where}"
-        return f"{_capital(names)} differ{where}"
+            return f"{listed(pairs)}{where}"
+        return f"{names or 'What is compared'} differ{where}"
 
     def _names(self) -> list[str]:
         if self.comparison.between == "systems":

@@ -136,10 +136,17 @@ def _cut(text: str, n_letters: int) -> str:
 def _show_next(file: Path, found: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    is_rated = "rating" in found["metadata"]
-    does = "learn ratings" if is_rated else "learn score"
-    use = "audits its ratings" if is_rated else "scores it with a trained evaluator"
-    _print(f"\n[bold]dialometer {does} {escape(str(file))}[/] {use}.")
+    from dialometer.cli.console import print_prose
+
+    shown = escape(str(file))
+    if "rating" in found["metadata"]:
+        _print(f"\n[bold]dialometer learn ratings {shown}[/] audits its ratings.")
+        return
+    print_prose(f"\n[bold]dialometer new ratings my-study --responses {shown}[/] has raters rate each dialogue.")
+    print_prose(
+        f"[bold]dialometer new pairs my-study --a {shown} --b OTHER[/] compares it with another system's dialogues."
+    )
+    print_prose(f"[bold]dialometer learn score {shown}[/] scores it with a trained evaluator.")
 
 
 def _show_judgments(file: Path, found: dict[str, Any]) -> None:
@@ -196,6 +203,12 @@ def _show_table(file: Path, found: dict[str, Any]) -> None:
         "\nIf it holds judgments, [bold]dialometer import my-study FILE --format votes[/] reads one choice between two systems "
         "a row, [bold]--format long[/] one rating a row; [bold]--map[/] says which column is which."
     )
+    if {"question", "expected_answer"} <= set(found["columns"]):
+        print_prose("[bold]dialometer retrieval evaluate KB FILE[/] asks retrievers these questions.")
+    else:
+        print_prose(
+            "If it holds what systems answered, [bold]dialometer new compare my-study --responses FILE[/] has raters rate it."
+        )
 
 
 def _show_folder(folder: Path, found: dict[str, Any]) -> None:

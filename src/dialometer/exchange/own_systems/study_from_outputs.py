@@ -19,6 +19,7 @@ from dialometer.exchange.own_systems.study_of_kind import (
     S_AROUND,
     S_PER_ANSWER,
     WORDS_PER_S,
+    formatted,
     is_of_responses,
     item_texts,
     study_from_files,
@@ -124,9 +125,11 @@ def _own_systems(text: str, outputs: SystemOutputs, about: Mapping[str, Any]) ->
         if comparison["between"] == "systems":
             comparison["levels"] = list(outputs.systems)
     number = NUMBERS.get(len(outputs.systems), len(outputs.systems))
-    return edited(text, {**spec, "systems": declared, "speakers": dict(outputs.speakers)}).replace(
-        "The three systems differ", f"The {number} systems differ"
-    )
+    spec |= {"systems": declared, "speakers": dict(outputs.speakers)}
+    shown = formatted(outputs)
+    if shown:
+        spec["presentation"] = {**spec.get("presentation", {}), **shown}
+    return edited(text, spec).replace("The three systems differ", f"The {number} systems differ")
 
 
 def _compare(text: str, outputs: SystemOutputs) -> str:

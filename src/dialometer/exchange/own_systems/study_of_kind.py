@@ -7,6 +7,7 @@ The study file, the consent and the last page are those of the template ``compar
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, StudyError
 from dialometer.exchange.own_systems.dialogue_outputs import holds_responses, holds_systems, read_rated_dialogues
 from dialometer.exchange.own_systems.system_outputs import SystemOutputs, read_outputs
+from dialometer.stats.ranking.style import style_counts
 
 WORDS_PER_S = 4.0  # reading with care
 S_PER_ANSWER = 6
@@ -30,6 +32,9 @@ MOST_S = 20 * 60
 MOST_ITEMS = 12
 FEWEST_SYSTEMS = 3
 """Of fewer, the best and the worst are all there is."""
+FEWEST_FORMATTED = 0.05
+"""Share of texts from which a study shows Markdown."""
+TABLE = re.compile(r"^[ ]*\|?[ ]*:?-{3,}:?[ ]*\|", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +200,9 @@ def study_from_files(
     if name == "candidates":
         outputs.items = _candidates(outputs)
     written = [{"name": key, **({"label": label} if label != key else {})} for key, label in outputs.systems.items()]
-    spec = {"speakers": dict(outputs.speakers), "systems": written}
-    return write_study(name, folder, spec, outputs.items), outputs.notes
+    spec: dict[str, Any] = {"speakers": dict(outputs.speakers), "systems": written}
+    shown = formatted(outputs)
+    return write_study(name, folder, spec | ({"presentation": shown} if shown else {}), outputs.items), outputs.notes
 
 
 def is_of_responses(files: Sequence[Path]) -> bool:
@@ -329,6 +335,19 @@ def _session(items: Sequence[Mapping[str, Any]], n_answers: int) -> tuple[int, i
     s_per_item = words / len(items) / WORDS_PER_S + n_answers * S_PER_ANSWER
     n_shown = min(len(items), MOST_ITEMS, max(4, int(MOST_S / s_per_item)))
     return n_shown, max(2, round((n_shown * s_per_item + S_AROUND) / 60))
+
+
+def formatted(outputs: SystemOutputs) -> dict[str, str]:
+    """How the texts are to be shown, where many of them are written in Markdown; what was found is noted."""
+    texts = [text for item in outputs.items for text in item_texts(item)]
+    n = sum(any(style_counts([text])[1:]) or bool(TABLE.search(text)) for text in texts)
+    if n < FEWEST_FORMATTED * len(texts):
+        return {}
+    outputs.notes.append(
+        f"{n:,} of {len(texts):,} texts are written in Markdown, and raters see them formatted; 'text: plain' under presentation in "
+        "study.yaml shows them as they were written"
+    )
+    return {"text": "markdown"}
 
 
 def item_texts(item: Mapping[str, Any]) -> list[str]:

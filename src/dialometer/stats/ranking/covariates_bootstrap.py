@@ -1,8 +1,11 @@
 """Bootstrap of strengths with covariates: what the standing would have been with other raters, or with other votes.
 
 Where raters are known, whole raters are drawn with all their votes, and where each item was voted on by several raters, items too: a
-vote then counts as often as its rater times as often as its item was drawn (the pigeonhole bootstrap of Owen 2007, whose intervals
-are at worst a little wide). Else votes are drawn. Every resample is fitted by Newton's method from the estimate itself, from
+vote then counts as often as its rater times as often as its item was drawn (the pigeonhole bootstrap of Owen 2007). What is noise of
+single votes is drawn twice that way, and resamples spread too far: with 30 raters and 20 items intervals were 1.2 to 1.4 times as wide
+as those of the two-way jackknife, and held the truth in 98 to 100 % of data sets instead of 94 to 99 %. So resamples of both are drawn
+in to the width of the jackknife, which reports use (:func:`~dialometer.stats.ranking.covariates.fit_with_covariates`). Where neither
+is known, votes are drawn. Every resample is fitted by Newton's method from the estimate itself, from
 which two steps remain; a resample costs as many numbers as there are votes, however many resamples are drawn.
 
 Checked in ``tests/stats/test_ranking_covariates.py`` against fits from zero of the same resamples, and beside
@@ -14,6 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,12 +26,22 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.bradley_terry_bootstrap import Percentiles
-from dialometer.stats.ranking.covariates import METHOD, WHERE, covariate_rows, likeliest
+from dialometer.stats.ranking.covariates import (
+    METHOD,
+    WHERE,
+    CovariateFit,
+    covariate_rows,
+    fit_with_covariates,
+    likeliest,
+)
 from dialometer.stats.ranking.rank_intervals import RankIntervals, rank_intervals
 from dialometer.stats.ranking.vote_variance import is_item_per_rater
 from dialometer.stats.ranking.votes import Codes, Votes
 
 _TOLERANCE = 5e-4  # the last step leaves an error of about its square (under 1e-6), far below the spread of resamples
+_MOST_NUMBERS = 5e7
+"""Votes times parameters for which the jackknife is computed; beyond, intervals of raters and items stay a little wide."""
+BOTH = "raters and items"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +87,14 @@ def bootstrap_with_covariates(
             remedy="collect more votes",
         )
     replicates = np.array(known)
+    notes: tuple[str, ...] = ()
+    if resampled == BOTH and votes.n * len(parameters) <= _MOST_NUMBERS:
+        with suppress(NotEnoughData):  # the jackknife needs more items than resamples do
+            fit = fit_with_covariates(votes, covariates, names, position_effect=position_effect, confidence=confidence)
+            replicates = _drawn_in(replicates, parameters, fit, confidence)
+            notes = ("resamples are drawn in to the width of the two-way jackknife",)
     labels = [*votes.systems, *(["shown first"] if position_effect else []), *names]
-    interval = Percentiles(resampled, confidence, seed, ())
+    interval = Percentiles(resampled, confidence, seed, notes)
     estimates = [
         interval.of(Estimate(value, votes.n, METHOD, confidence=confidence, label=label, unit="log odds"), column)
         for value, label, column in zip(parameters.tolist(), labels, replicates.T, strict=True)
@@ -103,8 +123,17 @@ def _draw(votes: Votes) -> tuple[Callable[[np.random.Generator], Codes], str, in
     if item is None:
         return (lambda rng: _times(n_raters, rng)[rater]), "raters", n_raters
     n_items = len(votes.items)
-    both = "raters and items"
-    return (lambda rng: _times(n_raters, rng)[rater] * _times(n_items, rng)[item]), both, n_raters
+    return (lambda rng: _times(n_raters, rng)[rater] * _times(n_items, rng)[item]), BOTH, n_raters
+
+
+def _drawn_in(replicates: Floats, parameters: Floats, fit: CovariateFit, confidence: float) -> Floats:
+    """Resamples whose percentiles are as far apart as the ends of the fit's intervals, where it has any."""
+    estimates = [*fit.strengths, *([fit.position] if fit.position else []), *fit.coefficients]
+    wanted = np.array([estimate.high - estimate.low for estimate in estimates])
+    low, high = np.quantile(replicates, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    is_known = np.isfinite(wanted) & (high > low)
+    factor = np.divide(wanted, high - low, out=np.ones_like(wanted), where=is_known)
+    return np.asarray(parameters + (replicates - parameters) * factor)
 
 
 def _times(n: int, rng: np.random.Generator) -> Codes:

@@ -231,11 +231,15 @@ def _left_out(study: Study, systems: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
+RARELY = 0.05
+"""Share of votes up to which meeting the same two systems again is an exception."""
+
+
 def duplicate_votes(all_votes: SystemVotes) -> tuple[RepeatedVote, ...]:
     """Votes one rater cast more than once on the same two systems of one item and criterion.
 
     Where every vote has an item of its own, as in arenas with live conversations, the item tells nothing: then votes of one
-    rater on the same two systems with the same outcome count as repeated.
+    rater on the same two systems with the same outcome count as repeated, if nearly all raters meet the same two systems once.
     """
     votes = all_votes.votes
     if votes.rater is None or votes.item is None:
@@ -253,6 +257,10 @@ def duplicate_votes(all_votes: SystemVotes) -> tuple[RepeatedVote, ...]:
         }
     )
     is_suspect = keys.is_duplicated().to_numpy()
+    if (
+        is_arena and is_suspect.mean() > RARELY
+    ):  # raters are meant to meet the same systems again, with another question
+        return ()
     repeats: list[RepeatedVote] = []
     for criterion in np.unique(all_votes.criterion[is_suspect]).tolist():
         inside = votes_where(votes, is_suspect & (all_votes.criterion == criterion))
