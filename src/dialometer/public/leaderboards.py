@@ -74,8 +74,9 @@ def leaderboard_with_covariates(
 
     The model is Bradley-Terry with the covariates in standard deviations and the advantage of the first place; ties count
     half. Intervals are percentiles of a bootstrap over raters, over raters and items where several raters voted on an item (then as
-    wide as the jackknife of a report's section on style), or over votes where raters are not known. ``rank_without`` and ``strength_without`` are those without covariates. A covariate that
-    differs only as the systems or those before it do has no effect of its own (``null``).
+    wide as the jackknife of a report's section on style), or over votes where raters are not known.
+    ``rank_without`` and ``strength_without`` are those without covariates. A covariate that differs only as the systems or those
+    before it do has no effect of its own (``null``).
     """
     table = to_frame(votes)
     ballots = _decided(_from_table(table, criterion))
