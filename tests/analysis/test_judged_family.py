@@ -50,7 +50,8 @@ def test_the_report_answers_with_the_corrected_estimate(data):
     assert cells["judge"].value < cells["both"].value < 0  # the judge likes guided responses too much
     assert cells["both"].low < -1.0 < cells["both"].high + 0.5
     assert cells["narrower"] > 0.2
-    assert cells["worth"] > 1.5 * cells["n"]
+    assert cells["worth"].value > 1.5 * cells["n"]
+    assert cells["worth"].low < cells["worth"].value < cells["worth"].high
     assert math.isnan(cells["judge"].p_value)
     assert {row[1] for row in tables["judged_ratings_systems"].rows} == {"Brief", "Guided"}
     assert report.summary.figure is not None
@@ -95,3 +96,17 @@ def test_only_the_corrected_tests_are_confirmatory(data):
     assert [section.name for section in report.sections if section.is_confirmatory] == ["judged"]
     assert {table.name for table in report.tables() if table.is_confirmatory} == {"hypotheses", "judged_ratings"}
     assert not any("another source" in str(row) for row in report.summary.exclusions.rows)
+
+
+def test_an_evaluator_trained_here_is_warned_of_unless_it_was_cross_fitted(data):
+    judges = [judge.model_copy(update={"trained_on": "this"}) for judge in data.study.spec.judges]
+    study = replace(data.study, spec=data.study.spec.model_copy(update={"judges": judges}))
+    told = analyse(study, replace(data, study=study), n_resamples=100)
+    assert any("not cross-fitted" in warning for warning in told.summary.warnings)
+    name = data.answers.filter((pl.col("part") == "model") & (pl.col("question") == "name"))
+    folds = name.with_columns(pl.lit("folds").alias("question"), pl.lit("5").alias("text"), pl.lit(5.0).alias("value"))
+    fitted = replace(data, study=study, answers=pl.concat([data.answers, folds.select(data.answers.columns)]))
+    report = analyse(study, fitted, n_resamples=100)
+    assert not any("cross-fitted" in warning for warning in report.summary.warnings)
+    section = next(section for section in report.sections if section.name == "judged")
+    assert any("in 5 folds" in paragraph for paragraph in section.paragraphs)

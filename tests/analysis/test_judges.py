@@ -24,6 +24,7 @@ from dialometer.analysis.families.judges.trust import trust_section
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.item import ResponsesItem
+from dialometer.scales import SCALES
 from judged_data import judged_data
 
 OPTIONS = Options(confidence=0.95, n_resamples=200, seed=1, correction="holm")
@@ -173,6 +174,52 @@ def test_judges_together_learn_from_people_whom_to_believe(crowd):
     }
     assert right[DAWID_SKENE] > 0.9
     assert right[MAJORITY] < right[DAWID_SKENE], "two of three judges are useless"
+
+
+def test_rankings_are_choices_between_every_two(study):
+    """Two raters and a judge that ranks as they do in one order, and the other way round in the other on the second item."""
+    names = ("x", "y", "z")
+    items = tuple(ResponsesItem(id=f"i{n}", context=(), responses=dict.fromkeys(names, "word")) for n in range(2))
+    ranking = SCALES.get("ranking")(type="ranking")
+    criterion = study.spec.criteria[0].model_copy(update={"scale": "order"})
+    systems = [study.spec.systems[0].model_copy(update={"name": name, "label": name}) for name in names]
+    spec = study.spec.model_copy(update={"criteria": [criterion], "scales": {"order": ranking}, "systems": systems})
+    ranked = replace(study, spec=spec, items=items)
+
+    def frame(rows, source):
+        rater, item, order, answer = map(list, zip(*rows, strict=True))
+        columns = {
+            "rater": rater, "item": item, "order": order, "answer": [json.dumps(list(one)) for one in answer],
+            "criterion": [criterion.name] * len(rows), "scale": ["ranking"] * len(rows), "system": [""] * len(rows),
+            "source": [source] * len(rows), "block": ["main"] * len(rows), "choice": [one[0] for one in answer],
+        }  # fmt: skip
+        return judged_data(ranked, columns)
+
+    people = [(rater, item, "x|y|z", "xyz") for rater in "ab" for item in ("i0", "i1")]
+    calls = [
+        ("m", "i0", "x|y|z", "xyz"),
+        ("m", "i0", "z|y|x", "xzy"),
+        ("m", "i1", "x|y|z", "xyz"),
+        ("m", "i1", "z|y|x", "zyx"),
+    ]
+    models = frame(calls, "model").judgments
+    data = replace(frame(people, "person"), calls=models, by_models=one_verdict_each(models))
+    [compared] = compared_criteria(data)
+    assert compared.is_choice
+    verdicts = {
+        (item, pair): compared.labels[int(label)]
+        for item, pair, label in zip(
+            compared.things["item"], compared.things["pair"], compared.judges["m"], strict=True
+        )
+    }
+    assert verdicts == {
+        ("i0", "x|y"): "x", ("i0", "x|z"): "x", ("i0", "y|z"): "tie",
+        ("i1", "x|y"): "tie", ("i1", "x|z"): "tie", ("i1", "y|z"): "tie",
+    }  # fmt: skip
+    assert {compared.labels[int(label)] for label in compared.majority} == {"x", "y"}
+    alone = replace(data, judgments=data.by_models, by_models=data.by_models.clear(), sources=("model",))
+    table = next(t for t in analyse(ranked, alone, n_resamples=100).tables() if t.name.startswith("judge_verdicts_"))
+    assert {row[0]: row[1].value for row in table.rows} == {"x": 0.75, "y": 0.375, "z": 0.375}
 
 
 def test_a_report_about_judges_pools_nothing_over_calls(crowd, study):

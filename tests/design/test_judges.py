@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dialometer.design.assign import draw_session
-from dialometer.design.load import load_study
+from dialometer.design.load import load_study, read_study
 from dialometer.design.lock import fingerprint, part_hashes
 from dialometer.design.templates import template_folder
 from dialometer.errors import StudyError
@@ -78,3 +78,41 @@ def test_unknown_judges_and_strata_are_named(tmp_path):
     problems = {problem.field: problem.message for problem in caught.value.problems}
     assert problems["analysis.judges.0"] == "there is no judge 'strikt'"
     assert problems["design.people_rate.shares.nowhere"] == "there is no stratum 'nowhere'"
+
+
+def problems_of(tmp_path, template, **changes):
+    """What check says of a template with judges in its analysis and these texts replaced."""
+    folder = tmp_path / template
+    shutil.copytree(template_folder(template), folder)
+    text = (folder / "study.yaml").read_text()
+    for old, new in {
+        "\ndesign:\n": "\njudges:\n  - {name: one, kind: scores}\n  - {name: two, kind: scores}\ndesign:\n",
+        **changes,
+    }.items():
+        assert old in text
+        text = text.replace(old, new, 1)
+    (folder / "study.yaml").write_text(text)
+    _, problems = read_study(folder)
+    return {problem.field: (problem.severity, problem.message) for problem in problems}
+
+
+def test_designs_and_scales_that_judges_cannot_correct_are_refused_by_name(tmp_path):
+    judges = {"\nanalysis:\n": "\nanalysis:\n  judges: one\n"}
+    factors = problems_of(tmp_path, "anchoring", **judges)["analysis.judges"]
+    assert factors == (
+        "error",
+        "raters cannot be corrected by judges in a study with factors: a judge sees one condition only",
+    )
+    severity, message = problems_of(tmp_path, "best-worst", **judges)["analysis.judges"]
+    assert severity == "error"
+    assert "best_worst" in message
+    assert "choices between two responses" in message
+    assert "live dialogues" in problems_of(tmp_path, "chat", **judges)["analysis.judges"][1]
+
+
+def test_models_of_labels_need_several_judges_and_labels(tmp_path):
+    weighed = "\nanalysis:\n  judges: {use: [%s], combine: dawid_skene}\n"
+    alone = problems_of(tmp_path / "a", "likert", **{"\nanalysis:\n": weighed % "one"})
+    assert "one is named" in alone["analysis.judges.combine"][1]
+    both = {"\nanalysis:\n": weighed % "one, two"}
+    assert "analysis.judges.combine" not in problems_of(tmp_path / "b", "likert", **both)

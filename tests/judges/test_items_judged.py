@@ -94,6 +94,18 @@ def test_a_refusal_is_missing_with_its_reason_and_stops_nothing(pairs, judge, di
         assert len(model.requests) == n_asked + 1
 
 
+def test_replies_that_could_not_be_used_have_cost_tokens_too(pairs, judge):
+    def say(request):
+        is_bad = "little" in request["model"] and len(model.requests) <= 3
+        return "I would rather not say." if is_bad else obedient(request["messages"][-1]["content"])
+
+    with Model(say) as model:
+        told = one(judge(pairs, model, "--orders", "one", "--parallel", "1"))
+        assert sum(told["missing"].values()) == 1, "three tries on the first item"
+        assert len(model.requests) == N_ITEMS + 2
+        assert answers_of(pairs, "model")["tokens_in"] == 100 * len(model.requests)
+
+
 def test_where_nothing_is_judged_the_command_fails(pairs):
     with Model(lambda request: None) as model:
         done = result_of("judge", pairs, "--endpoint", model.endpoint, "--model", "little")

@@ -12,6 +12,7 @@ from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, NotEnoughData, ReadError, StorageError
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
+from dialometer.learned.cross_fitting import cross_fit
 from dialometer.learned.data.rated import read_rated
 from dialometer.learned.experiments.rating_values import Valued, lowest
 from dialometer.learned.store_in_study import RULE, flag_noisy, read_scores, store_judge
@@ -144,3 +145,32 @@ def test_a_model_that_took_part_twice_is_one_model(likert):
     store_judge(likert, "evaluator", {key: -value for key, value in means.items()})
     table = next(table for table in report_of(likert).tables() if table.name == "judges")
     assert [row[1] for row in table.rows] == ["One rater", "evaluator"]
+
+
+def test_an_evaluator_of_the_studys_own_ratings_is_cross_fitted_and_stored(tmp_path):
+    """Longer responses are rated higher, and the evaluator sees how long they are."""
+    folder = collected(tmp_path / "judged", "judged", 16)
+    with Store.open(folder / "study.db") as store:
+        n_ratings = sum(not one.is_practice for one in store.records.judgments())
+    fit = cross_fit(folder, n_folds=3, aspects=("behaviour",))
+    assert (fit.n_ratings, fit.n_rated, fit.n_folds) == (n_ratings, 48, 3)
+    assert set(fit.scores) == {(item.id, system) for item in load_study(folder).rated_items for system in item.systems}
+    assert all(1 <= score <= 7 for score in fit.scores.values())
+    assert fit.correlation > 0.2
+    assert store_judge(folder, "evaluator", fit.scores, criterion=fit.criterion, n_folds=fit.n_folds) == 192
+    with Store.open(folder / "study.db") as store:
+        data = load_data(load_study(folder), store)
+        assert {(a.question, a.value) for a in store.records.answers() if a.part == "model"} == {
+            ("name", "evaluator"),
+            ("folds", 3),
+        }
+    stored = dict(zip(data.by_models.select("item", "system").iter_rows(), data.by_models["value"], strict=True))
+    assert stored == pytest.approx(fit.scores), (
+        "expected ratings lie between the points of the scale, and stay as they are"
+    )
+
+
+def test_studies_without_texts_to_learn_from_are_refused(tmp_path):
+    folder = collected(tmp_path / "chat", "chat", 2)
+    with pytest.raises(DialometerError, match="whole dialogues or of responses only"):
+        cross_fit(folder)

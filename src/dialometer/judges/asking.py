@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,14 @@ MOST_REPEATED = 4000
 
 
 class GaveUp(AgentError):
-    """A model gave no usable answer to a screen: it declined, or wrote what cannot be read, however often it was asked."""
+    """A model gave no usable answer to a screen: it declined, or wrote what cannot be read, however often it was asked.
+
+    ``replies`` are what it wrote, which has cost tokens too.
+    """
+
+    def __init__(self, message: str, replies: Sequence[ModelReply] = ()) -> None:
+        super().__init__(message)
+        self.replies = tuple(replies)
 
 
 @dataclass(frozen=True)
@@ -91,8 +98,8 @@ class Asking:
             else:
                 return GivenAnswers(answers.values, answers.reasons, tuple(replies))
         if self.is_asked_again and not is_fresh and all(reply.is_cached for reply in replies):
-            raise _GaveUpBefore(why)
-        raise GaveUp(why)
+            raise _GaveUpBefore(why, replies)
+        raise GaveUp(why, replies)
 
 
 class _GaveUpBefore(GaveUp):

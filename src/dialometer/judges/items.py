@@ -232,6 +232,8 @@ class ItemJudge:
                     progress.n_unanswered += 1
             except GaveUp as error:
                 reason = error.message
+                with counting:
+                    answered.replies += error.replies
             except RequestRefused as error:
                 if error.status not in MAY_BE_THE_ITEM or not progress.spent.n_requests:
                     raise
@@ -278,7 +280,8 @@ class ItemJudge:
         try:
             values = read_values(question.screen.fields, given.values)
         except AnswersRejected as error:
-            raise GaveUp("; ".join(f"{name}: {why}" for name, why in error.fields.items())) from error
+            why = "; ".join(f"{name}: {complaint}" for name, complaint in error.fields.items())
+            raise GaveUp(why, given.replies) from error
         judgments = to_judgments(question.screen, question.step, values, session_id, timing, is_late=False)
         with counting:
             answered.judgments += judgments
@@ -287,7 +290,8 @@ class ItemJudge:
                 answered.answers.append(_answer(session_id, REASONS, _place(question.step), given.reasons))
 
     def _store(self, one: Pass, session_id: str, answered: _Answered) -> None:
-        if not answered.judgments and not answered.answers:
+        is_paid = any(not reply.is_cached for reply in answered.replies)
+        if not answered.judgments and not answered.answers and not is_paid:
             return
         client = self.asking.client
         spent = Usage(

@@ -1,14 +1,15 @@
 """Scores of a model as judgments of a study: a session of source ``model``, which the report sets beside people.
 
 The model may be an evaluator trained here or a large language model asked elsewhere; all that is needed is a number for each
-item. Numbers that lie on the criterion's scale are stored as they are; others keep only their order, which is laid over the
-ratings that people gave (rank by rank), because a judgment must lie on its scale.
+item. Numbers within the ends of the criterion's scale are stored as they are, also between its points, as expected ratings lie;
+others keep only their order, which is laid over the ratings that people gave (rank by rank).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -39,8 +40,8 @@ from dialometer.storage.table import long_table, session_name
 Floats = NDArray[np.float64]
 Key = tuple[str, str]
 """An item and the system judged."""
-NAME_PART, NAME_QUESTION = "model", "name"
-"""Where the session keeps the model's name; the report reads it from there."""
+NAME_PART, NAME_QUESTION, FOLDS_QUESTION = "model", "name", "folds"
+"""Where the session keeps the model's name and, of cross-fitted scores, the number of folds; the report reads them from there."""
 
 
 def read_scores(path: Path) -> dict[Key, float]:
@@ -68,9 +69,19 @@ def read_scores(path: Path) -> dict[Key, float]:
 
 
 def store_judge(
-    folder: Path, name: str, scores: Mapping[Key, float], *, criterion: str = "", database: str = "", at_ms: int = 0
+    folder: Path,
+    name: str,
+    scores: Mapping[Key, float],
+    *,
+    criterion: str = "",
+    database: str = "",
+    n_folds: int = 0,
+    at_ms: int = 0,
 ) -> int:
-    """Stores a model's judgments under its name; says how many. The same scores of the same model are refused a second time."""
+    """Stores a model's judgments under its name; says how many. The same scores of the same model are refused a second time.
+
+    ``n_folds`` says in how many folds the scores were cross-fitted, where the model learned from ratings of this study.
+    """
     study = load_study(folder)
     wanted = criterion or study.spec.criteria[0].name
     if wanted not in study.criteria_by_name:
@@ -104,7 +115,14 @@ def store_judge(
             rater=name,
             condition=study.cells[0],
             judgments=judgments,
-            answers=[Answer(session_id=session_id, part=NAME_PART, question=NAME_QUESTION, value=name)],
+            answers=[
+                Answer(session_id=session_id, part=NAME_PART, question=NAME_QUESTION, value=name),
+                *(
+                    [Answer(session_id=session_id, part=NAME_PART, question=FOLDS_QUESTION, value=n_folds)]
+                    if n_folds
+                    else []
+                ),
+            ],
             finished_at_ms=stamp,
             source="model",
         )
@@ -155,6 +173,9 @@ def _on_scale(scale: Scale, scores: Sequence[float], people: Floats) -> list[Any
         return [scale.parse(score) for score in scores]
     except AnswerError:
         pass
+    low, high = scale.bounds() if scale.is_numeric else (math.nan, math.nan)
+    if math.isfinite(high - low) and all(low <= score <= high for score in scores):
+        return [float(score) for score in scores]
     if not len(people):
         raise NotEnoughData(
             "the scores do not lie on the criterion's scale, and there are no ratings of human raters to lay them over",

@@ -131,9 +131,10 @@ class JudgedAnalysis(Part):
     """The confirmatory analysis is people corrected by judges: judges' scores of all items, people's ratings of some."""
 
     use: list[Name] = Field(min_length=1, description="Judges by name; several are combined into one score.")
-    combine: Literal["mean", "majority"] = Field(
+    combine: Literal["mean", "majority", "dawid_skene"] = Field(
         default="mean",
-        description="How several judges become one: the mean of their scores, or the majority of their choices (ratings: median).",
+        description="How several judges become one: the mean of their scores, the majority of their choices (ratings: median), or "
+        "Dawid and Skene's model, which learns from raters' answers on other items how far to trust each judge.",
     )
 
     @model_validator(mode="before")

@@ -35,9 +35,9 @@ def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> l
             where=str(folder),
             remedy="use a study whose items are of the kind 'dialogue' (rated as a whole) or 'chat'",
         )
-    name, scale = _scale_of(study, criterion, where=str(folder))
+    name, scale = rated_scale(study, criterion, where=str(folder))
     with open_collected(folder, database) as store:
-        table = _counted(long_table(store.records.judgment_batches(), study), name)
+        table = counted_ratings(long_table(store.records.judgment_batches(), study), name)
         dialogues = dict(_conversations(store)) if kind == "chat" else dict(_transcripts(study, table))
     if not len(table):
         raise NotEnoughData(
@@ -48,7 +48,8 @@ def study_ratings(folder: Path, *, criterion: str = "", database: str = "") -> l
     return list(_rows(table, dialogues, scale, source=study.spec.name))
 
 
-def _scale_of(study: Study, criterion: str, where: str) -> tuple[str, tuple[float, float]]:
+def rated_scale(study: Study, criterion: str, where: str) -> tuple[str, tuple[float, float]]:
+    """The criterion, the first with a rating scale if none is named, and the ends of its scale."""
     known = {asked.name: _bounds(study.scale_for(asked, study.spec.presentation)) for asked in study.spec.criteria}
     usable = {name: ends for name, ends in known.items() if ends is not None}
     if criterion and criterion not in usable:
@@ -71,7 +72,8 @@ def _bounds(scale: Scale) -> tuple[float, float] | None:
     return (float(low), float(high)) if is_usable else None
 
 
-def _counted(table: pl.DataFrame, criterion: str) -> pl.DataFrame:
+def counted_ratings(table: pl.DataFrame, criterion: str) -> pl.DataFrame:
+    """The judgments on a criterion that an evaluator may learn from."""
     rows = table.filter(
         (pl.col("criterion") == criterion)
         & pl.col("value").is_not_null()

@@ -93,6 +93,10 @@ class GaussianEvaluator(Evaluator):
         spread = self.posterior.deviations(cross, own_kernel(described, self.settings))
         return DialogueScores(values, spread * self.unit / self.temperature, values[None, :])
 
+    def expected_ratings(self, table: FeatureTable) -> NDArray[np.float64]:
+        """The rating expected of dialogues whose features are known, on the scale from 1 to 5 that training used."""
+        return self.posterior.predict(likeness(self.describer(table), self.known).kernel(self.settings))
+
     def features(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> NDArray[np.float32]:
         """Normal scores of behaviour and meaning: a space in which neighbours are alike in quality."""
         return self.describer(self._describe(dialogues, work)).scores.astype(np.float32)

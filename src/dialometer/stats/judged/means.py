@@ -48,6 +48,9 @@ class Corrected:
     weight: float
     n_worth: float
     """How many human judgments people alone would have needed for the corrected interval."""
+    n_worth_low: float = math.nan
+    n_worth_high: float = math.nan
+    """Between which numbers this lies; few items say little about how well the judge goes with people."""
 
     @property
     def narrower(self) -> float:
@@ -204,7 +207,28 @@ def corrected(
     slack, df = of_items / (of_items - 1), min(of_items - 1, of_raters)
     value = part.people + weight * part.shift
     both = _estimate(value, after, df, n, METHOD, null, level, label, is_share=is_share, slack=slack)
-    return Corrected(people, judge, both, weight, n * before / after if after > 0 else math.inf)
+    worth = [
+        n * times for times in times_worth(before, after, part.share_rest, 1 / (1 / of_items + 1 / of_raters), level)
+    ]
+    return Corrected(people, judge, both, weight, *worth)
+
+
+def times_worth(before: float, after: float, share_rest: float, df: float, level: float) -> tuple[float, float, float]:
+    """How many times as many judgments the corrected variance is worth, and between which numbers this lies.
+
+    The judge takes away the share ``share_rest`` times the squared correlation of its scores with people's judgments. So the ends
+    are those of Fisher's interval of a correlation; the reciprocals of the degrees of freedom over items and over raters add up. They
+    are rough: where each rater judges once they hold the true factor in 90 to 94 % of simulated studies, else in 95 % or more.
+    """
+    if not after > 0:
+        return math.inf, 1.0, math.inf
+    times = before / after
+    if df <= FEWEST or not share_rest:
+        return times, math.nan, math.nan
+    correlation = math.sqrt(min(max((1 - after / before) / share_rest, 0.0), 1 - 1e-9))
+    margin = float(stats.t.isf((1 - level) / 2, df)) / math.sqrt(df - 2)
+    low, high = (math.tanh(max(math.atanh(correlation) + side * margin, 0.0)) for side in (-1, 1))
+    return times, 1 / (1 - share_rest * low**2), 1 / max(1 - share_rest * high**2, 1e-12)
 
 
 @dataclass(frozen=True, eq=False)

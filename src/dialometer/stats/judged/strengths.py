@@ -21,7 +21,7 @@ from scipy.special import expit
 
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
-from dialometer.stats.judged.means import METHOD, NO_WEIGHT, Corrected
+from dialometer.stats.judged.means import METHOD, NO_WEIGHT, Corrected, times_worth
 from dialometer.stats.observations import Floats, Ints, check_confidence, codes
 
 _MOST_STEPS, _CLOSE, _RUNAWAY = 60, 1e-11, 15.0
@@ -149,6 +149,8 @@ def judged_strengths(
     df = min(of_items, of_raters)
     of_people, of_both = logistic_covariance(votes, alone, 0.0), logistic_covariance(votes, both, tuned)
     judge, of_judge, n_judged = _judge_alone(votes)
+    n_rest = len(np.unique(votes.rest_item))
+    share_rest = n_rest / (n_rest + len(np.unique(votes.item)))
     results = {}
     for name, contrast in contrasts.items():
         before, after = (float(contrast @ matrix @ contrast) for matrix in (of_people, of_both))
@@ -163,8 +165,12 @@ def judged_strengths(
             corrected = _wald(float(contrast @ alone), before, df, n, METHOD, level, name).with_note(NO_WEIGHT)
         spread = float(contrast @ of_judge @ contrast)
         only = _wald(float(contrast @ judge), spread, n_judged - 1, n_judged, "judge alone", level, name)
-        worth = n * before / after if is_used else float(n)
-        results[name] = Corrected(people, _without_test(only), corrected, tuned if is_used else 0.0, worth)
+        times = (1.0, math.nan, math.nan)
+        if is_used:
+            times = times_worth(before, after, share_rest, 1 / (1 / of_items + 1 / of_raters), level)
+        results[name] = Corrected(
+            people, _without_test(only), corrected, tuned if is_used else 0.0, *(n * one for one in times)
+        )
     return results
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
+import polars as pl
 
-from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.data import MODEL_NAME, StudyData, judge_names
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, OtherChoice, section_or_problem
-from dialometer.analysis.base.wording import listed, n_of, percent, system_label
+from dialometer.analysis.base.wording import as_geometric_mean, as_ratio, listed, n_of, percent, system_label
 from dialometer.analysis.families.judged.scores import (
     JudgedCriterion,
     chosen_criteria,
-    judge_names,
     judged_criteria,
     rated_criteria,
 )
@@ -47,15 +47,20 @@ ALONE, JUDGE, BOTH = "Raters alone", "Judge alone", "Both"
 CAPTION = (
     "Judge alone: its interval is over items and knows nothing of the judge's errors. Both: raters' estimate, corrected by the "
     "judge's scores of all items. Narrower: than the interval of raters alone. Worth: how many human judgments raters alone would "
-    "need for the corrected interval."
+    "need for the corrected interval; in brackets roughly between which numbers that lies, as few items say little about it."
 )
+COMBINED = {
+    "mean": "the mean of their scores",
+    "majority": "the majority of their choices (the median of their ratings)",
+    "dawid_skene": "Dawid and Skene's model, which learns from raters' answers on other items how far to trust each of them",
+}
 METHODS = (
     Method(
         "Human raters corrected by judges",
         "prediction-powered inference with power tuning (PPI++); variance by a jackknife over raters and items, Student's t (shares: "
         "Wilson's interval with the effective number of judgments)",
         "valid whatever the judge is worth, since raters judged a random part of the items; the judge's weight lies within 0 and 1",
-        "Angelopoulos, Duchi and Zrnic 2023",
+        "Angelopoulos, Duchi and Zrnic 2023; judges that learn from these ratings: Zrnic and Candès 2024",
     ),
 )
 
@@ -166,9 +171,8 @@ class _JudgedRun:
 
     def _who(self) -> str:
         people, judges = self.criteria[0].people, self.criteria[0].judges
-        n_raters, n_items = people["rater"].n_unique(), people["item"].n_unique()
         scored = f"; {self.judge} scored {n_of(judges['item'].n_unique(), 'item')}" if len(judges) else ""
-        return f"{n_of(n_raters, 'rater')} judged {n_of(n_items, 'item')}{scored}."
+        return f"{n_of(people['rater'].n_unique(), 'rater')} judged {n_of(self._n_items, 'item')}{scored}."
 
     def _gain(self) -> str:
         known = [one for one in self.found if one.both.is_known]
@@ -178,15 +182,26 @@ class _JudgedRun:
             return "The judge adds nothing here: its weight is zero, and the estimates are those of raters alone."
         narrower = float(np.median([one.narrower for one in known]))
         times = float(np.median([one.n_worth / one.both.n for one in known]))
+        ends = [(one.n_worth_low / one.both.n, one.n_worth_high / one.both.n) for one in known if one.n_worth_low > 0]
+        sure = ""
+        if ends:
+            low, high = np.median(ends, axis=0)
+            reach = f"{low:.1f} to {high:.1f}" if np.isfinite(high) else f"{low:.1f} or more"
+            sure = f" (roughly {reach})"
+        what, median = ("The interval is", "") if len(known) == 1 else ("Intervals are", " (medians)")
         return (
-            f"With the judge, intervals are {percent(narrower)} narrower than those of raters alone (median), worth {times:.1f} times "
-            "as many human judgments."
+            f"{what} {percent(narrower)} narrower with the judge than for raters alone. That is worth about {times:.1f} times as "
+            f"many human judgments{sure}{median}."
         )
+
+    @property
+    def _n_items(self) -> int:
+        return self.criteria[0].people["item"].n_unique()
 
     def warnings(self) -> tuple[str, ...]:
         """Judges that are declared and have said nothing, and judges whose scores cover little."""
         use = self.study.spec.analysis.judges
-        known = set(judge_names(self.data).values())
+        known = set(self.data.by_models["rater"].unique().to_list())
         silent = [name for name in (use.use if use else ()) if name not in known]
         notes = []
         if silent:
@@ -200,17 +215,32 @@ class _JudgedRun:
             notes.append(
                 f"{self.judge} scored {n_scored:,} of {n_of(len(items), 'item')}: estimates are about items like those that it scored."
             )
-        trained = [
-            judge.name
-            for judge in self.study.spec.judges
-            if use and judge.name in use.use and judge.trained_on == "this"
-        ]
+        trained = [name for name in self._trained_here if name in known and name not in self._folds]
         if trained:
             notes.append(
-                f"{listed(trained)} learned from ratings of this study. The interval holds only if each item was scored by an "
-                "evaluator that did not see its ratings (cross-fitting)."
+                f"{listed(trained)} learned from ratings of this study, and its scores are not cross-fitted: a model that has seen "
+                "an item's ratings fits them too well, and the interval is too narrow. Run dialometer learn judge without a file of "
+                "scores, which trains in folds, or give --folds with scores that were cross-fitted elsewhere."
             )
+        notes += [
+            f"{one.label}: judges are averaged, since Dawid and Skene's model cannot be fitted ({one.problem})."
+            for one in self.criteria
+            if one.problem
+        ]
         return tuple(notes)
+
+    @property
+    def _trained_here(self) -> list[str]:
+        """Judges in use that learned from this study's ratings."""
+        use = self.study.spec.analysis.judges
+        return [one.name for one in self.study.spec.judges if use and one.name in use.use and one.trained_on == "this"]
+
+    @cached_property
+    def _folds(self) -> dict[str, int]:
+        """Judges whose scores were cross-fitted, and in how many folds."""
+        told = self.data.answers.filter((pl.col("part") == MODEL_NAME[0]) & (pl.col("question") == "folds"))
+        names = judge_names(self.data.answers, self.data.sessions)
+        return {names[rater]: int(n) for rater, n in told.select("rater", "value").iter_rows() if rater in names}
 
     def section(self) -> Section:
         """Everything three ways."""
@@ -222,6 +252,15 @@ class _JudgedRun:
         rate = min(self.study.chances_for_people.values(), default=1.0)
         drawn = "a random part of the items" if rate < 1 else "all items"
         yield f"{self._who()} Raters were given {drawn}, judges all. {self._gain()}"
+        use = self.study.spec.analysis.judges
+        for judge, n_folds in self._folds.items():
+            if use and judge in use.use:
+                yield (
+                    f"{judge} learned from this study's ratings in {n_folds} folds: each item that raters judged was scored by a "
+                    "model that did not see its ratings, the others by the mean of all models."
+                )
+        if use and len(use.use) > 1:
+            yield f"Several judges count as one, by {COMBINED[use.combine]}."
         flat = [
             f"{criterion.label}, {system_label(self.study, first)} against {system_label(self.study, second)}"
             for criterion in self.criteria
@@ -232,63 +271,69 @@ class _JudgedRun:
             yield f"The judge adds nothing to: {listed(flat)}. There its weight is zero."
 
     def _tables(self) -> Iterable[Table]:
+        for kind in ("points", "log", "choices"):
+            own = [criterion for criterion in self.criteria if _kind(criterion) == kind]
+            if own:
+                yield from self._tables_of(kind, own)
+
+    def _tables_of(self, kind: str, own: list[JudgedCriterion]) -> Iterable[Table]:
         correction = self.options.correction
-        for is_choice in (False, True):
-            own = [criterion for criterion in self.criteria if criterion.is_choice == is_choice]
-            if not own:
-                continue
-            kind = "percent_estimate" if is_choice else "estimate"
-            prefix = "choices" if is_choice else "ratings"
-            pairs = {(criterion.label, *pair): criterion.test(pair) for criterion in own for pair in criterion.pairs}
-            tests = corrected_by_name(pairs, self.options)
-            rows = [
+        pairs = {(criterion.label, *pair): criterion.test(pair) for criterion in own for pair in criterion.pairs}
+        tests = corrected_by_name(pairs, self.options)
+        rows = [
+            (
+                criterion.label,
+                *(system_label(self.study, name) for name in pair),
+                *_cells(one, as_ratio if kind == "log" else _as_is),
+                *p_cells(tests[criterion.label, *pair], correction),
+            )
+            for criterion in own
+            for pair, one in criterion.pairs.items()
+        ]
+        if rows:
+            columns = (
+                Column("criterion", "Criterion"),
+                Column("first", "First"),
+                Column("second", "Second"),
+                *_columns("percent_estimate" if kind == "choices" else "estimate"),
+                *p_columns(correction),
+            )
+            title = f"{COMPARED[kind]}, three ways"
+            yield Table(f"judged_{PREFIX[kind]}", title, columns, tuple(rows), CAPTION, is_confirmatory=True)
+        of_systems = [(f"judged_{PREFIX[kind]}_systems", OF_SYSTEMS[kind], [criterion.means for criterion in own])]
+        if kind == "choices":
+            title = "Bradley-Terry strengths (log odds) with length and formatting held equal"
+            of_systems.append(("judged_choices_style", title, [criterion.styled for criterion in own]))
+        for name, title, found in of_systems:
+            means = [
                 (
                     criterion.label,
-                    *(system_label(self.study, name) for name in pair),
-                    *_cells(one),
-                    *p_cells(tests[criterion.label, *pair], correction),
+                    system_label(self.study, system),
+                    *_cells(one, as_geometric_mean if kind == "log" else _as_is),
                 )
-                for criterion in own
-                for pair, one in criterion.pairs.items()
-            ]
-            what = "First chosen over second" if is_choice else "First minus second"
-            if rows:
-                columns = (
-                    Column("criterion", "Criterion"),
-                    Column("first", "First"),
-                    Column("second", "Second"),
-                    *_columns(kind),
-                    *p_columns(correction),
-                )
-                yield Table(
-                    f"judged_{prefix}", f"{what}, three ways", columns, tuple(rows), CAPTION, is_confirmatory=True
-                )
-            means = [
-                (criterion.label, system_label(self.study, system), *_cells(one))
-                for criterion in own
-                for system, one in criterion.means.items()
+                for criterion, by_system in zip(own, found, strict=True)
+                for system, one in by_system.items()
             ]
             if means:
-                title = "Bradley-Terry strengths (log odds), three ways" if is_choice else "Mean ratings, three ways"
                 columns = (Column("criterion", "Criterion"), Column("system", "System"), *_columns("estimate"))
-                yield Table(f"judged_{prefix}_systems", title, columns, tuple(means))
+                yield Table(name, f"{title}, three ways", columns, tuple(means))
 
     def figure(self) -> Figure | None:
         """Differences or shares three ways, those of one kind."""
         criteria = [one for one in self.criteria if one.pairs]
         if not criteria:
             return None
-        is_choice = criteria[0].is_choice
-        alike = [criterion for criterion in criteria if criterion.is_choice == is_choice]
+        kind = _kind(criteria[0])
+        alike = [criterion for criterion in criteria if _kind(criterion) == kind]
+        shown = as_ratio if kind == "log" else _as_is
         dots = [
-            Dot(label(criterion, pair), estimate, group, criterion.label if len(alike) > 1 else "")
-            for label in (self._pair_label(),)
+            Dot(self._pair_label(pair), shown(estimate), group, criterion.label if len(alike) > 1 else "")
             for criterion in alike
             for pair, one in criterion.pairs.items()
             for group, estimate in ((ALONE, one.people), (JUDGE, one.judge), (BOTH, one.both))
         ]
-        what = "Share of choices for the first" if is_choice else "Difference of mean ratings"
-        spec = dot_interval(dots, value_title=what, reference=0.5 if is_choice else 0.0, is_percent=is_choice)
+        what = DRAWN[kind]
+        spec = dot_interval(dots, value_title=what, reference=NULL[kind], is_percent=kind == "choices")
         return Figure(
             "judged",
             f"{what}: raters alone, judge alone, both",
@@ -298,8 +343,31 @@ class _JudgedRun:
             is_confirmatory=True,
         )
 
-    def _pair_label(self) -> Callable[[JudgedCriterion, tuple[str, str]], str]:
-        return lambda _, pair: " against ".join(system_label(self.study, name) for name in pair)
+    def _pair_label(self, pair: tuple[str, str]) -> str:
+        return " against ".join(system_label(self.study, name) for name in pair)
+
+
+PREFIX = {"points": "ratings", "log": "magnitudes", "choices": "choices"}
+COMPARED = {"points": "First minus second", "log": "First over second", "choices": "First chosen over second"}
+OF_SYSTEMS = {
+    "points": "Mean ratings",
+    "log": "Geometric mean ratings",
+    "choices": "Bradley-Terry strengths (log odds)",
+}
+DRAWN = {
+    "points": "Difference of mean ratings",
+    "log": "Ratio of geometric mean ratings",
+    "choices": "Share of choices for the first",
+}
+NULL = {"points": 0.0, "log": 1.0, "choices": 0.5}
+
+
+def _kind(criterion: JudgedCriterion) -> str:
+    return "choices" if criterion.is_choice else "log" if criterion.is_log else "points"
+
+
+def _as_is(estimate: Estimate) -> Estimate:
+    return estimate
 
 
 def _columns(kind: str) -> tuple[Column, ...]:
@@ -309,18 +377,26 @@ def _columns(kind: str) -> tuple[Column, ...]:
         Column("judge", JUDGE, estimate),  # type: ignore[arg-type]
         Column("both", BOTH, estimate),  # type: ignore[arg-type]
         Column("narrower", "Narrower", "percent"),
-        Column("worth", "Worth", "count"),
+        Column("worth", "Worth", "estimate", 0),
         Column("n", "Human judgments", "count"),
         Column("weight", "Judge's weight", "number"),
     )
 
 
-def _cells(one: Corrected) -> tuple[Cell, ...]:
-    estimates = (known_cell(one.people), known_cell(one.judge), known_cell(one.both))
+def _cells(one: Corrected, shown: Callable[[Estimate], Estimate]) -> tuple[Cell, ...]:
+    estimates = tuple(known_cell(shown(estimate)) for estimate in (one.people, one.judge, one.both))
     if not one.both.is_known:
         return (*estimates, None, None, one.both.n, None)
-    worth = round(one.n_worth) if np.isfinite(one.n_worth) else None
-    return (*estimates, one.narrower, worth, one.both.n, one.weight)
+    cell = None
+    if np.isfinite(one.n_worth):
+        cell = Estimate(
+            one.n_worth,
+            one.both.n,
+            "human judgments that are worth as much",
+            low=one.n_worth_low,
+            high=one.n_worth_high,
+        )
+    return (*estimates, one.narrower, cell, one.both.n, one.weight)
 
 
 ANALYSES.register(NAME)(PeopleAndJudges())

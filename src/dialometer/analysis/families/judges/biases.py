@@ -15,12 +15,12 @@ import polars as pl
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.judges.compared import Compared
+from dialometer.analysis.shared.styles import style_of
 from dialometer.model.estimate import Estimate
-from dialometer.model.item import DialogueItem, PairItem, ResponsesItem
 from dialometer.model.study import Study
 from dialometer.stats.bootstrap.bootstrap import draw_counts, estimate_from
 from dialometer.stats.observations import Floats
-from dialometer.stats.ranking.style import STYLE, STYLE_LABELS, style_counts
+from dialometer.stats.ranking.style import STYLE, STYLE_LABELS
 
 FEWEST = 10
 FAMILIES = (
@@ -45,21 +45,6 @@ class Sway:
     def is_found(self) -> bool:
         """Whether the judge is swayed significantly more, or less, than people."""
         return self.difference.has_interval and not self.difference.low <= 0 <= self.difference.high
-
-
-def style_of(study: Study) -> dict[tuple[str, str], tuple[int, ...]]:
-    """How each response of the items is written, by item and system; a dialogue by all that the system says."""
-    styles: dict[tuple[str, str], tuple[int, ...]] = {}
-    for item in study.rated_items:
-        if isinstance(item, ResponsesItem):
-            styles |= {(item.id, system): style_counts([text]) for system, text in item.responses.items()}
-        elif isinstance(item, PairItem):
-            for side in (item.a, item.b):
-                styles[item.id, side.system] = style_counts(turn.text for turn in side.turns if turn.role == "agent")
-        elif isinstance(item, DialogueItem):
-            texts = [turn.text for turn in item.turns if turn.role == "agent"]
-            styles |= {(item.id, system): style_counts(texts) for system in item.systems}
-    return styles
 
 
 def style_bias(data: StudyData, compared: Compared, options: Options) -> list[Sway]:

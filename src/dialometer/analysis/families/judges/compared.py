@@ -1,7 +1,10 @@
-"""What people and judges have both judged, laid out as things by raters: ratings, categories, and choices between responses."""
+"""What people and judges have both judged, laid out as things by raters: ratings, categories, choices between responses, and
+rankings, in which every pair of responses is a choice."""
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.scale_units import compared_types
+from dialometer.analysis.base.judge_verdicts import one_verdict_each
 from dialometer.analysis.base.wording import criterion_label
 from dialometer.model.scale import Scale
 from dialometer.quality.gold import gold_items
@@ -95,7 +98,14 @@ def _compared(data: StudyData, criterion: str, people: pl.DataFrame, models: pl.
         return None
     study = data.study
     scale = study.scale_for(study.criteria_by_name[criterion], study.spec.presentation)
-    is_choice = scale.type in [*compared_types(study, "one"), *compared_types(study, "ends")]
+    if scale.choice_form == "order" and scale.compares_responses:
+        calls = data.calls.filter(
+            (pl.col("criterion") == criterion) & pl.col("item").is_in(models["item"].unique().implode())
+        )
+        people, models = ranked_pairs(people), one_verdict_each(ranked_pairs(calls))
+        if people.is_empty() or models.is_empty():
+            return None
+    is_choice = scale.compares_responses
     if scale.compares and not is_choice:
         return None
     is_number = scale.is_numeric and not is_choice
@@ -140,6 +150,23 @@ def _compared(data: StudyData, criterion: str, people: pl.DataFrame, models: pl.
         is_number,
         n_in_common,
     )
+
+
+def ranked_pairs(frame: pl.DataFrame) -> pl.DataFrame:
+    """Rankings as choices between two: every pair of responses is a thing, and the one placed higher is chosen."""
+    given = frame.select("answer", "order").drop_nulls().unique()
+    pairs = [(answer, order, *pair) for answer, order in given.iter_rows() for pair in _pairs(answer, order)]
+    schema = dict.fromkeys(("answer", "order", "_choice", "_order"), pl.String)
+    joined = frame.join(pl.DataFrame(pairs, schema=schema, orient="row"), on=["answer", "order"], maintain_order="left")
+    return joined.with_columns(choice="_choice", order="_order").drop("_choice", "_order")
+
+
+def _pairs(answer: str, order: str) -> Iterator[tuple[str, str]]:
+    """Of every two responses the one that is ranked higher, and both in the order in which they were shown."""
+    ranked, shown = json.loads(answer), order.split("|")
+    if isinstance(ranked, list) and set(ranked) == set(shown):
+        for first, second in itertools.combinations(shown, 2):
+            yield min(first, second, key=ranked.index), f"{first}|{second}"
 
 
 def _answers(frame: pl.DataFrame, *, is_choice: bool, is_number: bool) -> pl.DataFrame:

@@ -8,12 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from dialometer.analysis.families.judges.compared import TIE, Compared, as_labels
+from dialometer.analysis.shared.judge_ensembles import weighed_labels
 from dialometer.errors import NotEnoughData
-from dialometer.stats.agreement.label_models import code_labels, dawid_skene
 from dialometer.stats.observations import Floats
 
-N_PARTS = 5
-"""Parts of the things of which each is predicted with people's labels on the others."""
 MEAN, MAJORITY, DAWID_SKENE = "All: mean", "All: majority", "All: Dawid-Skene"
 
 
@@ -48,20 +46,10 @@ def _majority(compared: Compared, own: Floats) -> Floats:
 def _weighed(compared: Compared, own: Floats, seed: int) -> Floats:
     """The likeliest label of every thing. People's labels anchor the judges' tables, but never those of the thing itself."""
     majority = replace(compared, people=as_labels(compared, compared.people)).majority
-    row, judge = np.nonzero(~np.isnan(own))
-    names, label = list(compared.judges), own[row, judge].astype(int)
-    labels = code_labels(
-        [names[j] for j in judge], [str(i) for i in row], [str(k) for k in label],
-        classes=[str(k) for k in range(len(compared.labels))],
-    )  # fmt: skip
-    part = np.random.default_rng(seed).permutation(len(own)) % N_PARTS
-    found = np.full(len(own), np.nan)
-    for number in range(N_PARTS):
-        known = {str(i): str(int(majority[i])) for i in np.flatnonzero((part != number) & ~np.isnan(majority))}
-        consensus = dawid_skene(labels, known=known, smoothing=0.01, max_iterations=200).consensus
-        for i in np.flatnonzero(part == number):
-            found[i] = float(consensus.get(str(i), "nan"))
-    if compared.is_number:
-        points = np.array([float(text) for text in compared.labels])
-        return np.where(np.isnan(found), np.nan, points[np.nan_to_num(found).astype(int)])
-    return found
+    likely = weighed_labels(own, majority, len(compared.labels), items=compared.things["item"].to_list(), seed=seed)
+    is_known = ~np.isnan(likely[:, 0])
+    label = np.nan_to_num(likely).argmax(axis=1)
+    values = (
+        np.array([float(text) for text in compared.labels]) if compared.is_number else np.arange(len(compared.labels))
+    )
+    return np.where(is_known, values[label], np.nan)

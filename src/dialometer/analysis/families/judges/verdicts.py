@@ -16,6 +16,7 @@ from scipy import stats
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
+from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import (
     criterion_label,
     factor_label,
@@ -53,7 +54,12 @@ class JudgeVerdicts(Family):
         """A section for every criterion, and one about places on the screen."""
         judges = data.judgments["rater"].unique(maintain_order=True).sort().to_list()
         gold = gold_items(data.study)
-        scores = _scores(data.judgments.filter(~pl.col("item").is_in(gold)))
+        # A ranking has no one verdict over both orders: the points of all its answers are averaged.
+        is_ranked = pl.col("scale").is_in(compared_types(data.study, "order"))
+        told = pl.concat(
+            [data.judgments.filter(~is_ranked), data.calls.filter(is_ranked).select(data.judgments.columns)]
+        )
+        scores = _scores(told.filter(~pl.col("item").is_in(gold)))
         sections, sentences = [], []
         for criterion in data.study.criteria_by_name:
             own = scores.filter(pl.col("criterion") == criterion)

@@ -13,18 +13,16 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, p_words, with_interval
 from dialometer.analysis.families.votes.system_votes import SystemVotes, votes_where
+from dialometer.analysis.shared.styles import VOTES_PER_PARAMETER, style_of
 from dialometer.errors import NotEnoughData
-from dialometer.model.item import PairItem, ResponsesItem
 from dialometer.model.report import Cell, Column, Method, Section, Table
 from dialometer.model.study import Study
 from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.covariates import CovariateFit, distinct_covariates, fit_with_covariates
-from dialometer.stats.ranking.style import STYLE, STYLE_LABELS, relative_differences, style_counts
+from dialometer.stats.ranking.style import STYLE, STYLE_LABELS, relative_differences
 from dialometer.stats.ranking.votes import Votes
 
 TITLE = "Standing with and without style"
-VOTES_PER_PARAMETER = 10
-"""Votes that each strength and each style feature needs at least; with fewer, such a model says nothing."""
 MUCH_WIDER = 2.5
 """How many times as wide intervals may become by holding style equal before the report says that they carry nothing."""
 METHOD = Method(
@@ -121,22 +119,7 @@ def _shown_style(data: StudyData) -> pl.DataFrame:
     if data.study.spec.items.kind == "arena":
         return data.battles.select("rater", "item", "system", *STYLE)
     schema = {"item": pl.String, "system": pl.String, **dict.fromkeys(STYLE, pl.Int64)}
-    return pl.DataFrame(_item_styles(data.study), schema=schema, orient="row")
-
-
-def _item_styles(study: Study) -> list[tuple[str | int, ...]]:
-    rows: list[tuple[str | int, ...]] = []
-    for item in study.items:
-        match item:
-            case ResponsesItem():
-                rows += [(item.id, system, *style_counts([text])) for system, text in item.responses.items()]
-            case PairItem():
-                for side in (item.a, item.b):
-                    said = [turn.text for turn in side.turns if turn.role != "user"]
-                    rows.append((item.id, side.system, *style_counts(said)))
-            case _:
-                pass
-    return rows
+    return pl.DataFrame([(*key, *counts) for key, counts in style_of(data.study).items()], schema=schema, orient="row")
 
 
 def has_texts(study: Study) -> bool:
