@@ -183,8 +183,10 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
 
         # Freeze and start
         page.get_by_role("link", name="Files").click()
-        page.get_by_text("Freeze the study …").click()
+        page.get_by_role("link", name="Freeze the study …").click()
         expect(page.get_by_text("It cannot be undone")).to_be_visible()
+        examine(page, "freeze")
+        page.get_by_role("checkbox", name="I have looked at the pages").check()
         page.get_by_role("button", name="Freeze it for good").click()
         expect(page.get_by_role("heading", name="The study has not started yet")).to_be_visible()
         expect(page.locator(".one-time")).to_have_text(f"{served.url}/travel/")
@@ -311,7 +313,8 @@ def test_a_phone_without_scripts_can_do_it_too(tmp_path, open_page):
         page.get_by_role("button", name="Save", exact=True).last.tap()
         expect(page.get_by_role("status").first).to_contain_text("Saved.")
         page.get_by_role("link", name="Files", exact=True).first.tap()
-        page.get_by_text("Freeze the study …").tap()
+        page.get_by_role("link", name="Freeze the study …").tap()
+        page.get_by_role("checkbox", name="I have looked at the pages").check()
         page.get_by_role("button", name="Freeze it for good").tap()
         page.get_by_role("button", name="Start").tap()
         expect(page.get_by_role("heading", name="The study is running")).to_be_visible()

@@ -49,8 +49,14 @@ Where a study leaves them out they do not count, so that it is still the study t
 """
 LATER_FIELDS = frozenset({"recording", "tool_calls", "media", "system_prompt", "system_prompts"})
 """The same for the fields of items and their turns."""
-LATER_OPTIONS: Mapping[str, Any] = {"allow_both_bad": False, "point": "", "reason": None, "reason_question": ""}
-"""The same for options of scales, criteria and quality rules: what they are where a study leaves them out."""
+LATER_OPTIONS: Mapping[str, Any] = {
+    "allow_both_bad": False,
+    "point": "",
+    "reason": None,
+    "reason_question": "",
+    "source": "",
+}
+"""The same for options of scales, criteria, questions and quality rules: what they are where a study leaves them out."""
 
 
 def _digest(value: Any) -> str:
@@ -108,7 +114,7 @@ def _declared(study: Study) -> dict[str, Any]:
         for field in LATER["presentation"]:
             if part["set"][field] is None:
                 del part["set"][field]
-    for key in ("scales", "criteria", "quality"):
+    for key in ("scales", "criteria", "quality", "screening", "pre_questionnaire", "post_questionnaire"):
         whole[key] = _without_options(whole[key])
     for comparison in whole["analysis"]["comparisons"]:
         if not comparison["expected"]:

@@ -28,6 +28,8 @@ from dialometer.model.part import Part
 from dialometer.model.study import System
 
 Context = Mapping[str, Any]
+KEPT_SUFFIX = ".replies.jsonl"
+"""Of the file beside the items that keeps every reply with model, parameters, latency and cost."""
 
 
 class RespondingSystems(Part):
@@ -68,14 +70,18 @@ class Responding:
         texts: dict[tuple[str, str], str] = {}
         with ThreadPoolExecutor(self.n_parallel, thread_name_prefix="respond") as pool:
             jobs = {pool.submit(self._response, context, system): (context, system) for context, system in asked}
-            for n, job in enumerate(as_completed(jobs), start=1):
-                context, system = jobs[job]
-                try:
-                    texts[context["id"], system.name] = job.result()
-                except AgentError as error:
-                    self.failures.append(f"{context['id']}, {system.name}: {error}")
-                if report is not None:
-                    report(n, len(jobs))
+            try:
+                for n, job in enumerate(as_completed(jobs), start=1):
+                    context, system = jobs[job]
+                    try:
+                        texts[context["id"], system.name] = job.result()
+                    except AgentError as error:
+                        self.failures.append(f"{context['id']}, {system.name}: {error}")
+                    if report is not None:
+                        report(n, len(jobs))
+            except BaseException:  # whoever stops the run waits for the requests under way, not for all
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         names = [system.name for system in self.declared.systems]
         return [
             {**context, "responses": {name: texts[context["id"], name] for name in names}}

@@ -103,6 +103,9 @@ class Criterion(Part):
     reason_question: str = Field(
         default="", description="How the reason is asked for; a sentence of the interface if left out."
     )
+    source: str = Field(
+        default="", description="Where it was published, to be cited with the study; raters never see it."
+    )
 
     @property
     def reason_name(self) -> str:
@@ -120,6 +123,9 @@ class Question(Part):
     is_required: bool = True
     accept: list[str | int | float | bool] | None = Field(
         default=None, description="Screening questions: the answers with which a rater may continue."
+    )
+    source: str = Field(
+        default="", description="Where it was published, to be cited with the study; raters never see it."
     )
 
 

@@ -97,6 +97,9 @@ def add_to(app: typer.Typer) -> None:
         engine: EngineName = "local",
         address: Address = "",
         out: Annotated[Path | None, typer.Option("--out", help="Folder for the report; DIR/power if left out.")] = None,
+        shows_lines: Annotated[
+            bool, typer.Option("--progress", help="Write how far it is line by line, for other programs.")
+        ] = False,
         as_json: AsJson = False,
     ) -> None:
         """Find how many raters and items a study needs: simulates the design with its confirmatory analysis, many times.
@@ -130,7 +133,10 @@ def add_to(app: typer.Typer) -> None:
             def report(n: int, setting: Setting) -> None:
                 nonlocal n_done
                 n_done += n
-                status.update(f"{n_done:,} studies simulated; now {setting.n_raters} raters, {setting.n_items} items")
+                words = f"{n_done:,} studies simulated; now {setting.n_raters} raters, {setting.n_items} items"
+                status.update(words)
+                if shows_lines:
+                    typer.echo(words, err=True)
 
             analysis = PowerAnalysis(
                 study,

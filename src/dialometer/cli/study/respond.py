@@ -13,9 +13,6 @@ from dialometer.cli.options import AsJson, Seed
 if TYPE_CHECKING:
     from dialometer.flow.responding import Responding, RespondingSystems
 
-KEPT_SUFFIX = ".replies.jsonl"
-"""Beside the items: every reply with model, parameters, latency and cost."""
-
 
 def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
@@ -50,7 +47,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli.console import ProgressBar
         from dialometer.errors import DialometerError
         from dialometer.exchange.own_systems.system_outputs import read_prompts
-        from dialometer.flow.responding import Responding
+        from dialometer.flow.responding import KEPT_SUFFIX, Responding
 
         if out.exists():
             raise DialometerError(f"'{out}' exists already", remedy="choose another name or remove it")
@@ -116,6 +113,7 @@ def _tell(out: Path, items: list[dict[str, Any]], work: Responding, n_hidden: in
     from rich.markup import escape
 
     from dialometer.cli.console import results
+    from dialometer.flow.responding import KEPT_SUFFIX
 
     names = [system.name for system in work.declared.systems]
     cost = work.spent if work.declared.live.prices else None

@@ -27,6 +27,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from dialometer.errors import DialometerError
 from dialometer.storage.access.accounts import Account, Accounts, Role
 from dialometer.storage.counting.counts import GROUPS, Group
+from dialometer.web.dashboard.jobs import Jobs
 from dialometer.web.dashboard.live_report import LiveReports
 from dialometer.web.dashboard.login import Login
 from dialometer.web.dashboard.numbers import chosen_group
@@ -249,6 +250,7 @@ class Dashboard:
         self.login = Login(accounts)
         self.cache = Cache()
         self.templates = Templates(self.root)
+        self.jobs = Jobs()
         self.reports = LiveReports(studies.folders.report_command)
 
     def role_in(self, account: Account, study: str) -> Role:

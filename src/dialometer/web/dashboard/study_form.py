@@ -121,7 +121,7 @@ class StudyForm:
             value = {}
         base = {
             "path": path,
-            "label": _label(str(key)),
+            "label": label_of(str(key)),
             "help": schema.get("description", ""),
             "is_required": is_required,
             "is_given": is_given,
@@ -370,7 +370,7 @@ def _own_key(place: Mapping[Any, Any], part: str) -> Any:
     return next((key for key in place if str(key) == part), part)
 
 
-def _label(key: str) -> str:
+def label_of(key: str) -> str:
     """A key in words: ``n_practice_items`` is the number of practice items, ``deadline_s`` a deadline in seconds."""
     words = key.replace("_", " ")
     for start, said in (("n ", "number of "), ("is ", ""), ("may ", "raters may ")):

@@ -33,6 +33,28 @@ for (const form of document.querySelectorAll("form[data-drop]")) {
   chosen.addEventListener("change", () => { if (chosen.files.length) form.requestSubmit(); });
 }
 
+// What was typed so far is looked at as soon as the typing pauses; text that was the same as its control follows it.
+const PAUSE_MS = 300;
+for (const form of document.querySelectorAll("form[data-look]")) {
+  const place = document.querySelector("[data-looked-content]");
+  let waiting = 0;
+  let asked = 0;
+  const look = async () => {
+    const number = ++asked;
+    const answer = await fetch(form.dataset.look, { method: "POST", body: new FormData(form) }).catch(() => null);
+    if (answer?.ok && number === asked) place.innerHTML = await answer.text();
+  };
+  for (const text of form.querySelectorAll("[data-follows]")) {
+    const control = form.elements[text.dataset.follows];
+    let before = control.value;
+    control.addEventListener("input", () => {
+      if (text.value === before) text.value = control.value;
+      before = control.value;
+    });
+  }
+  form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(look, PAUSE_MS); });
+}
+
 const named = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
 if (named) {
   for (let part = named; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;

@@ -11,18 +11,21 @@ from starlette.responses import Response
 
 from dialometer.agents import AGENTS
 from dialometer.design.edit_yaml import edited
+from dialometer.design.library import PLACES, insert, library
 from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import parse_yaml
 from dialometer.design.protocol import protocol
 from dialometer.design.schema import study_schema
 from dialometer.design.versions import SavedMeanwhile, Version, Versions, hash_of
 from dialometer.errors import DialometerError, Problem
+from dialometer.model.study import Texts
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.pages.making import editable_folder
+from dialometer.web.dashboard.pages.making import editable_folder, is_own_file, save_edited
 from dialometer.web.dashboard.pages.own_items import Draft, n_lines
+from dialometer.web.dashboard.pages.planning import power_state
 from dialometer.web.dashboard.pages.preview import first_screen
 from dialometer.web.dashboard.running_studies import NoStudy
-from dialometer.web.dashboard.study_form import CHOSEN, DO, SpecField, StudyForm
+from dialometer.web.dashboard.study_form import CHOSEN, DO, SpecField, StudyForm, label_of
 
 STEPS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "study": ("Study", "What the study is called, and who is behind it.", (), "consent"),
@@ -127,7 +130,11 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
     complaints = form.take(keys_of(step), request.form)
     goal = ""
     action = request.form.get(DO, "")
-    if action and not complaints:
+    if action.startswith("insert ") and not complaints:
+        part, _, name = action.removeprefix("insert ").partition(" ")
+        insert(form.data, part, name)
+        goal = part
+    elif action and not complaints:
         goal = form.do(action, request.form.get(f"{action.partition(' ')[2]}.{CHOSEN}", ""))
     if complaints:
         return _page(dashboard, request, form, text, complaints)
@@ -137,6 +144,7 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         )
     except SavedMeanwhile as error:
         raise DialometerError(error.message, remedy="look at the form again") from error
+    _save_texts(folder, form.data, request)
     dashboard.note(request, "wrote files", f"{request.study}: {STUDY_FILE}")
     to = request.form.get("then", "")
     where = f"/studies/{request.study}/form/{to if to in STEPS and not action else step}"
@@ -144,6 +152,41 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
     if goal:
         response.headers["location"] += f"#{goal}"
     return response
+
+
+def texts_named(data: Mapping[str, Any]) -> dict[str, str]:
+    """The text files that a study file names, with words for what each is."""
+    own = data.get("texts")
+    declared = own if isinstance(own, dict) else {}
+    named = {str(declared.get(key) or field.default): label_of(key) for key, field in Texts.model_fields.items()}
+    waiting: list[Any] = [data.get("presentation"), data.get("design")]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict) and isinstance(part.get("instructions"), str):
+            named.setdefault(part["instructions"], "Instructions of a condition or block")
+        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return {name: words for name, words in named.items() if is_own_file(name)}
+
+
+def _save_texts(folder: Path, data: Mapping[str, Any], request: PageRequest) -> None:
+    """The texts that were sent with the step and are not as they were."""
+    for name in texts_named(data):
+        sent = request.form.get(f"_text:{name}")
+        text = (sent or "").replace("\r\n", "\n")
+        path = folder / name
+        before = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if sent is not None and text.rstrip("\n") != before.rstrip("\n"):
+            save_edited(Versions(folder), path, text, request, request.form.get(f"_base:{name}", ""))
+
+
+def _texts(folder: Path, data: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """The texts to edit: file, what it is, its content, and the mark of that content."""
+    shown = []
+    for name, words in texts_named(data).items():
+        path = folder / name
+        content = path.read_bytes() if path.is_file() else b""
+        shown.append((name, words, content.decode("utf-8", "replace"), hash_of(content) if content else ""))
+    return shown
 
 
 def _step(request: PageRequest) -> str:
@@ -186,6 +229,8 @@ def _page(
     complaints: Mapping[str, str] | None = None,
 ) -> Response:
     step = _step(request)
+    folder = dashboard.studies.folders.folder(request.study)
+    power, is_old = power_state(folder)
     study, problems = dashboard.studies.checked(request.study)
     is_whole = study is not None and not any(problem.severity == "error" for problem in problems)
     fields = form.fields(keys_of(step))
@@ -206,11 +251,14 @@ def _page(
         numbers=protocol(study) if study and is_whole else None,
         labels=[study.cell_label(condition) for condition in study.cells] if study and is_whole else [],
         screen=first_screen(study, STEPS[step][3]) if study and is_whole else None,
-        **items_of(dashboard.studies.folders.folder(request.study), form.data),
+        **items_of(folder, form.data),
+        shelves=[(part, list(library(part).values())) for part in PLACES if part in keys_of(step)],
+        texts=_texts(folder, form.data) if step == "questions" else [],
+        power=power,
+        is_power_old=is_old,
         text=text,
         base=hash_of(text.encode()),
-        may_undo=before_last(Versions(dashboard.studies.folders.folder(request.study)).all(), hash_of(text.encode()))
-        is not None,
+        may_undo=before_last(Versions(folder).all(), hash_of(text.encode())) is not None,
         typed=request.form if complaints else {},
         tab="form",
     )
@@ -222,7 +270,8 @@ def _page(
 def items_of(folder: Path, data: Mapping[str, Any]) -> dict[str, Any]:
     """The items file and how many items it has."""
     draft = Draft(folder, "", dict(data))
-    return {"items_file": draft.items_file, "n_items": n_lines(folder / draft.items_file)}
+    n_items = n_lines(folder / draft.items_file)
+    return {"items_file": draft.items_file, "n_items": n_items, "items_kind": draft.kind}
 
 
 def _n_problems(step: str, problems: list[Problem]) -> int:

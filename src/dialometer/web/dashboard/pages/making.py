@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -124,12 +125,35 @@ def make(dashboard: Dashboard, request: PageRequest) -> Response:
         copy_study(dashboard.studies.folders.folder(source), target)
     elif own:
         notes = _from_own_files(source, own, request.form.get("columns", ""), target)
+    elif template == "empty":
+        make_empty(target)
     else:
         copy_template(source, target)
     give_name(target, name, title[:200])
     dashboard.note(request, "made the study", f"{name} from {template} {source}")
     said = " ".join(["Go through the steps; everything can be changed later.", *(f"{note}." for note in notes)])
     return dashboard.redirect(f"/studies/{name}/form/study", request, f"Made the study {name}. {said}")
+
+
+EMPTY = """# Made in the dashboard, from nothing.
+dialometer: 1
+name: study
+title: My study
+seed: {seed}
+systems: []
+items:
+  kind: responses
+  file: items.jsonl
+scales: {{}}
+criteria: []
+"""
+
+
+def make_empty(target: Path) -> None:
+    """A study that says nothing yet, with texts that hardly any study can do without, to be rewritten."""
+    copy_template("compare", target)
+    (target / "items.jsonl").unlink()
+    write_whole(target / STUDY_FILE, EMPTY.format(seed=secrets.randbelow(1_000_000)).encode())
 
 
 OWN_FILES = ("own_1", "own_2")
@@ -237,7 +261,7 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         check_own_file(name)
         text = text.replace("\r\n", "\n")
         try:
-            said = _save_edited(versions, folder / name, text, request)
+            said = save_edited(versions, folder / name, text, request, request.form.get("base", ""))
         except SavedMeanwhile:
             return _both_changed(dashboard, request, name, text)
         written.append(name)
@@ -261,9 +285,8 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
     return dashboard.redirect(where, request, message)
 
 
-def _save_edited(versions: Versions, path: Path, text: str, request: PageRequest) -> str:
+def save_edited(versions: Versions, path: Path, text: str, request: PageRequest, base: str) -> str:
     """Saves a text, together with what somebody else saved meanwhile; returns what there is to say about that."""
-    base = request.form.get("base", "")
     try:
         versions.save(path.name, text.encode(), request.account.name, request.at_ms, base)
     except SavedMeanwhile:
