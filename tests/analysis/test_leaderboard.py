@@ -217,7 +217,11 @@ def test_degenerate_votes_give_sentences(study, kind, n_raters):
 
 def test_all_ties_name_no_best_system(study):
     rows = [(*row[:-1], "tie") for row in rows_from(study, TRUE, n_raters=8)]
-    assert run(data_of(study, rows)).answer.startswith("No best system on Engagingness can be named")
+    found = run(data_of(study, rows))
+    assert found.answer.startswith("No best system on Engagingness can be named")
+    agreement = next(section for section in found.sections if section.name == "leaderboard-agreement")
+    assert "answers are all the same" in agreement.paragraphs[0]
+    assert rows_of(table(found, "agreement"))[0]["agreeing"].value == 1
 
 
 def test_one_rater_cannot_speak_for_others(study):

@@ -41,3 +41,10 @@ def test_full_agreement_is_one_and_single_votes_are_left_out():
     assert estimate.value == pytest.approx(1)
     assert "1 pair judged by one rater excluded" in estimate.notes
     assert not side_alpha(np.array([[1.0, 0], [0, 1]])).is_known
+
+
+def test_full_agreement_has_no_interval_without_width():
+    estimate = side_alpha([[3, 0], [0, 3], [3, 0], [3, 0]], seed=1)
+    assert estimate.value == pytest.approx(1)
+    assert not estimate.has_interval
+    assert any("every resample gave the same value" in note for note in estimate.notes)

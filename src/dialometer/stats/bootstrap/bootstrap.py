@@ -27,6 +27,8 @@ WeightedStatistic = Callable[[Floats], Floats]
 _BATCH_CELLS = 250_000  # counts held at a time: few enough to stay in the cache
 _UNTHREADED = 262_144  # multiplications up to which OpenBLAS stays on one core
 _MAX_FAILED_SHARE = 0.5
+_EQUAL = 1e-12
+NO_SPREAD = "no confidence interval: every resample gave the same value; collect more data"
 _TOO_FEW = "{n} {what}: at least 2 are needed to resample; collect more"
 
 
@@ -115,7 +117,8 @@ def estimate_from(
 ) -> Estimate:
     """An estimate with the interval of its replicates; BCa when jackknife values are given, else percentile.
 
-    Replicates that could not be computed are counted in a note; where they are more than half, no interval is given.
+    Replicates that could not be computed are counted in a note; where they are more than half, or all are equal, no interval is given:
+    one without width would say that the value is known for certain.
     """
     usable = replicates[np.isfinite(replicates)]
     n_failed = len(replicates) - len(usable)
@@ -126,6 +129,8 @@ def estimate_from(
         remarks.append(
             f"no confidence interval: {n_failed} of {len(replicates)} resamples gave no value; collect more data"
         )
+    elif len(usable) > 1 and float(np.ptp(usable)) <= _EQUAL * max(1.0, abs(value)):
+        remarks.append(NO_SPREAD)
     elif len(usable):
         if n_failed:
             verb = "was" if n_failed == 1 else "were"

@@ -39,7 +39,7 @@ def agreement_section(data: StudyData, options: Options) -> Section:
         rows.append((label, every.n, known_cell(share), *map(known_cell, shown)))
         if every.is_known:
             sentences.append(f"{label} {with_interval(every)}")
-    if not sentences:
+    if not any((counts.sum(axis=1) >= 2).any() for counts in tables.values()):
         raise NotEnoughData(
             "no two raters judged the same two systems of the same item",
             remedy="have items judged by more raters to see whether they agree",
@@ -61,6 +61,8 @@ def agreement_section(data: StudyData, options: Options) -> Section:
         "agreement", "Agreement on the same two systems of the same item", columns, tuple(rows), notes=tuple(notes)
     )
     text = f"Agreement of raters (Krippendorff's alpha, nominal): {'; '.join(sentences)}."
+    if not sentences:
+        text = "Agreement beyond chance (Krippendorff's alpha) is not known: answers are all the same, or too few."
     if data.study.spec.items.kind == "arena":
         text += (
             " Each rater voted on conversations of their own: raters can disagree because their conversations differed, so low "
