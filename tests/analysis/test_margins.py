@@ -12,7 +12,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.planning.power import Setting, simulate_tests
 from dialometer.analysis.planning.simulated_study import resized
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
-from dialometer.analysis.shared.equivalence import decided, plan_words, verdict
+from dialometer.analysis.shared.equivalence import answer_words, decided, plan_words, verdict
 from dialometer.design.load import check_study
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
@@ -67,6 +67,18 @@ def test_non_inferiority_has_a_direction_and_only_pairs_with_the_reference(templ
     assert {label: result for label, result in results.items() if "Retrieval" in label}.popitem()[1] == "not inferior"
     assert {label: result for label, result in results.items() if "Neural" in label}.popitem()[1] == "inferior"
     assert "Non-inferiority" in report.summary.answer
+    stated = {verdict.is_primary: verdict.hypothesis for verdict in report.summary.verdicts}
+    assert "within the margin" not in stated[True]
+
+
+def test_one_pair_reads_as_a_sentence():
+    made = Estimate(0.5, 20, "mean", df=(19.0,), details={"standard_error": 0.1, "first": "a", "second": "b"})
+    inferior = Comparison(name="c", test="non_inferiority", margin=0.3, reference="b")
+    tests = decided({"Fluency: A against B": made}, inferior, OPTIONS)
+    assert answer_words(tests, inferior).startswith("Fluency: A is not inferior to B, with a margin of 0.3")
+    same = Comparison(name="c", test="equivalence", margin=0.9)
+    tests = decided({"Fluency: A against B": made}, same, OPTIONS)
+    assert answer_words(tests, same).startswith("Fluency: A and B are equivalent within 0.9")
 
 
 def test_ratios_are_tested_as_logarithms(template, quick):

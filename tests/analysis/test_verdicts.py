@@ -83,6 +83,24 @@ def test_an_expected_difference_is_supported_contradicted_or_undecided(likert):
     assert words == "Rules is rated 0.80 points higher than Neural [0.40, 1.20], p\u00a0=\u00a0.001."
 
 
+def test_verdicts_on_fixed_items_say_so(likert):
+    test = a_test("neural", "rules", 0.8, 0.001)
+    general = hypothesis_on(likert, test, expected=["neural > rules"])
+    fixed = dataclasses.replace(general, options=dataclasses.replace(OPTIONS, has_fixed_items=True))
+    assert general.answer().startswith("Hypothesis supported: Neural above Rules")
+    assert fixed.answer().startswith("Hypothesis supported for the items of this study: Neural above Rules")
+    assert fixed.verdict().hypothesis.endswith("Tested for the items of this study only, as declared.")
+    of_raters = dataclasses.replace(fixed, comparison=fixed.comparison.model_copy(update={"between": "factor"}))
+    assert "items" not in of_raters.answer()
+
+
+def test_non_inferiority_is_stated_as_such(likert):
+    stated = hypothesis_on(
+        likert, test="non_inferiority", margin=0.3, reference="rules", levels=["rules", "neural"]
+    ).statement()
+    assert stated == "Neural is not inferior to Rules on Helpfulness"
+
+
 def test_every_expected_difference_must_be_shown(likert):
     tests = [a_test("neural", "rules", 0.8, 0.001), a_test("neural", "retrieval", 0.3, 0.2)]
     assert hypothesis_on(likert, *tests, expected=["neural > rules, retrieval"]).result == "undecided"

@@ -127,6 +127,10 @@ def test_sentence(label: str, estimate: Estimate, comparison: Comparison) -> str
     )
 
 
+AGAINST = " against "
+"""What stands between the two of a pair in the labels of tests."""
+
+
 def answer_words(tests: Mapping[str, Estimate], comparison: Comparison) -> str:
     """The answer of a comparison with a margin, first of all in a report."""
     within = f"within {margin_words(comparison, tests.values())}"
@@ -136,9 +140,8 @@ def answer_words(tests: Mapping[str, Estimate], comparison: Comparison) -> str:
     if not tests or all(math.isnan(p_adjusted(test)) for test in tests.values()):
         return f"{WORDS[comparison.test].capitalize()} cannot be tested with these data."
     if len(shown) == len(tests):
-        yes = f"equivalent {within}" if is_equivalence else f"not inferior, with a margin of {within[7:]}"
-        return f"{_all(tests)} {'is' if len(tests) == 1 else 'are'} {yes}."
-    rest = f"; {listed(shown)} {'is' if len(shown) == 1 else 'are'}" if shown else ""
+        return _all_shown(tests, comparison, within)
+    rest = f"; it is shown for {listed(shown)}" if shown else ""
     beyond = f" {listed(outside)} {'differs' if len(outside) == 1 else 'differ'} by more." if outside else ""
     left = [label for label in tests if label not in shown]
     if is_equivalence:
@@ -147,8 +150,17 @@ def answer_words(tests: Mapping[str, Estimate], comparison: Comparison) -> str:
     return f"Non-inferiority {within} is not shown for {listed(left)}{rest}.{worse}"
 
 
-def _all(tests: Mapping[str, Estimate]) -> str:
-    return next(iter(tests)) if len(tests) == 1 else f"All {n_of(len(tests), 'pair')}"
+def _all_shown(tests: Mapping[str, Estimate], comparison: Comparison, within: str) -> str:
+    """What every test shows; a single pair is named."""
+    label = next(iter(tests)) if len(tests) == 1 else ""
+    first, _, second = label.rpartition(AGAINST)
+    if label and not first:
+        return f"{label}: {verdict(tests[label], comparison)} {within}."
+    if comparison.test == "equivalence":
+        pairs = f"{first} and {second} are" if label else f"All {n_of(len(tests), 'pair')} are"
+        return f"{pairs} equivalent {within}."
+    pairs = f"{first} is not inferior to {second}" if label else f"In all {n_of(len(tests), 'pair')} the first is not inferior"
+    return f"{pairs}, with a margin of {within.removeprefix('within ')}."
 
 
 def plan_words(comparison: Comparison, confidence: float) -> str:

@@ -70,6 +70,11 @@ class DeclaredHypothesis:
         """Whether this comparison decides the study."""
         return self.comparison.name == self.study.spec.analysis.primary
 
+    @property
+    def is_about_these_items(self) -> bool:
+        """Whether the study declares its items fixed; levels of a factor are compared between raters on the same items."""
+        return self.options.has_fixed_items and self.comparison.between != "factor"
+
     @cached_property
     def relevant(self) -> list[Estimate]:
         """The tests that decide: those of the expected differences, the expected winner first; else all, the higher first."""
@@ -143,6 +148,10 @@ class DeclaredHypothesis:
         names = listed(self._names())  # as they are written, at the beginning of a sentence too
         on = listed(criterion_label(self.study, name) for name in self.comparison.criteria)
         where = f" on {on}" if on else ""
+        if self.comparison.test == "non_inferiority":
+            others = [name for name in self._names() if name != self.label(self.comparison.reference)]
+            verb = "is" if len(others) == 1 else "are"
+            return f"{_capital(listed(others))} {verb} not inferior to {self.label(self.comparison.reference)}{where}"
         if has_margin(self.comparison):
             return f"Differences between {names or 'what is compared'} are within the margin{where}"
         if self.comparison.expected:
@@ -215,7 +224,8 @@ class DeclaredHypothesis:
 
     def answer(self) -> str:
         """The first sentence of the report, where this is the primary hypothesis."""
-        return f"Hypothesis {self.result}: {self.statement()}."
+        scope = " for the items of this study" if self.is_about_these_items else ""
+        return f"Hypothesis {self.result}{scope}: {self.statement()}."
 
     def headlines(self) -> tuple[Headline, ...]:
         """The numbers of the first screen where a direction was declared: its tests, the way round it has them."""
@@ -241,6 +251,8 @@ class DeclaredHypothesis:
         stated = self.hypothesis()
         if stated.rstrip(".") != self.statement():
             stated += " No direction is declared: any difference counts."
+        if self.is_about_these_items:
+            stated += " Tested for the items of this study only, as declared."
         title = comparison_title(self.comparison)
         return Verdict(title, stated, self.result, self.tests_in_words(), is_primary=self.is_primary)
 

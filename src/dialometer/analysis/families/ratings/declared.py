@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -274,6 +274,13 @@ def system_differences(data: StudyData, comparison: Comparison, options: Options
             )
             tests[f"{measure.label}: {first} against {second}"] = named
     return tests
+
+
+def declared_sections(study: Study, build: Callable[[], Section]) -> tuple[Section, ...]:
+    """The section on declared differences; none where all comparisons have margins, which have a section of their own."""
+    if study.spec.analysis.comparisons and not differences_of(study):
+        return ()
+    return (section_or_problem("declared_ratings", CONFIRMATORY_TITLE, build),)
 
 
 def declared_section(study: Study, tests: list[DeclaredTest], options: Options) -> Section:

@@ -22,7 +22,7 @@ from dialometer.analysis.base.family import (
 )
 from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.scale_units import has_numeric_criteria
-from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, is_anchor, n_of
+from dialometer.analysis.base.wording import is_anchor, n_of
 from dialometer.analysis.families.ratings.agreement import Reliability
 from dialometer.analysis.families.ratings.alternatives import FactorAlternatives, RatingAlternatives
 from dialometer.analysis.families.ratings.conclusion import (
@@ -54,6 +54,7 @@ from dialometer.analysis.families.ratings.declared import (
     DeclaredTest,
     declared_headlines,
     declared_section,
+    declared_sections,
     declared_tests,
     factor_differences,
     is_about_ratings,
@@ -203,9 +204,7 @@ class _FactorRun(RatingRun):
     def sections(self) -> tuple[Section, ...]:
         """What the hypotheses are about first; the rest is the appendix."""
         return (
-            section_or_problem(
-                "declared_ratings", CONFIRMATORY_TITLE, lambda: declared_section(self.study, self.tests, self.options)
-            ),
+            *declared_sections(self.study, lambda: declared_section(self.study, self.tests, self.options)),
             section_or_problem("ratings_by_condition", RATINGS_TITLE, self._ratings),
             section_or_problem("consistency", "Consistency of the raters", self._consistency),
             *in_appendix(self.later_sections()),

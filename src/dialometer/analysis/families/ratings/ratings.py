@@ -15,7 +15,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import has_numeric_criteria
-from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, brief, listed, n_of
+from dialometer.analysis.base.wording import brief, listed, n_of
 from dialometer.analysis.families.ratings import generalisability, ordinal, severity
 from dialometer.analysis.families.ratings.agreement import agreement_section, agreement_steps
 from dialometer.analysis.families.ratings.alternatives import RatingAlternatives
@@ -25,6 +25,7 @@ from dialometer.analysis.families.ratings.declared import (
     declared_best,
     declared_headlines,
     declared_section,
+    declared_sections,
     declared_tests,
     is_about_ratings,
     pair_sections,
@@ -116,11 +117,7 @@ class _RatingRun(RatingRun):
 
     def sections(self) -> tuple[Section, ...]:
         return (
-            section_or_problem(
-                "declared_ratings",
-                CONFIRMATORY_TITLE,
-                lambda: declared_section(self.study, self.tests, self.options),
-            ),
+            *declared_sections(self.study, lambda: declared_section(self.study, self.tests, self.options)),
             section_or_problem(
                 "systems",
                 "Systems",

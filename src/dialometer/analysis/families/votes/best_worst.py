@@ -484,9 +484,9 @@ def _answer(main: BestWorstRanking) -> str:
         alone = "but one rater says nothing about others"
         return f"{first} comes first of {n} systems{where} {picked}, {alone}."
     rivals = main.rivals()
+    scope = f", on {shown} of this study," if main.options.has_fixed_items else ""
     if main.leader.is_clear:
-        scope = f", on {shown} of this study" if main.options.has_fixed_items else ""
-        return f"{first} is the best of {n} systems{where}{scope}, {picked}."
+        return f"{first} is the best of {n} systems{where}{scope or ','} {picked}."
     if main.leader_on_items.is_clear:
         limit = (
             "one item says nothing about others"
@@ -495,9 +495,9 @@ def _answer(main: BestWorstRanking) -> str:
         )
         return f"On {shown} shown, {first} is the best of {n} systems{where}, {picked}; {limit}."
     if len(rivals) + 1 == n:
-        return f"No best system{where} can be named: {first} comes first {picked}, but is not significantly ahead of any other."
+        return f"No best system{where}{scope} can be named: {first} comes first {picked}, but is not significantly ahead of any other."
     return (
-        f"{first} comes first{where} {picked}, but is not significantly ahead of "
+        f"{first} comes first{where}{scope} {picked}, but is not significantly ahead of "
         f"{listed(rivals, most=MOST_RIVALS, conjunction='or')}."
     )
 
