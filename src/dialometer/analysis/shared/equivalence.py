@@ -159,7 +159,11 @@ def _all_shown(tests: Mapping[str, Estimate], comparison: Comparison, within: st
     if comparison.test == "equivalence":
         pairs = f"{first} and {second} are" if label else f"All {n_of(len(tests), 'pair')} are"
         return f"{pairs} equivalent {within}."
-    pairs = f"{first} is not inferior to {second}" if label else f"In all {n_of(len(tests), 'pair')} the first is not inferior"
+    pairs = (
+        f"{first} is not inferior to {second}"
+        if label
+        else f"In all {n_of(len(tests), 'pair')} the first is not inferior"
+    )
     return f"{pairs}, with a margin of {within.removeprefix('within ')}."
 
 
