@@ -61,7 +61,7 @@ def test_exclusions_are_made_one_by_one(template, quick):
         "nobody excluded": names,
         "only by the rule gold": names[2:],
         "only by the rule attention": [names[0], *names[4:]],
-        "also those whom speed flags": [names[4], *names[7:]],
+        "also those whom the rule speed flags": [names[4], *names[7:]],
     }
     assert set(choices) == set(expected)
     family = deciding_family(study)
@@ -186,7 +186,10 @@ def test_agreement_and_change_in_words(template, quick):
     )  # fmt: skip
     data = with_flags(replace(equal, judgments=spoilt), {}, {"straight_lining": names})
     words = " ".join(sensitivity_section(data, OPTIONS).paragraphs)
-    assert "The answer changes under: Exclusions: also those whom straight_lining flags, where Helpfulness" in words
+    assert (
+        "The answer changes under: Exclusions: also those whom the rule straight lining flags, where Helpfulness"
+        in words
+    )
     assert "is not significant instead of significantly higher" in words
 
 

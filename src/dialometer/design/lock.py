@@ -116,6 +116,9 @@ def _declared(study: Study) -> dict[str, Any]:
                 del part["set"][field]
     for key in ("scales", "criteria", "quality", "screening", "pre_questionnaire", "post_questionnaire"):
         whole[key] = _without_options(whole[key])
+    for question in (*whole["screening"], *whole["pre_questionnaire"], *whole["post_questionnaire"]):
+        if not question["label"]:
+            del question["label"]
     for comparison in whole["analysis"]["comparisons"]:
         if not comparison["expected"]:
             del comparison["expected"]

@@ -19,6 +19,10 @@ _ITEMS = re.compile(
     rf"{_NUMBER}[\s*]+(?:short |pairs of |written )*(?:conversations|messages|dialogues|transcripts|pairs)\b",
     re.IGNORECASE,
 )
+_NO_PERSON = re.compile(
+    r"\bare (?:all |both )?computer programs\b|\bno (?:human being|person)\b[^.]*\b(?:answers|responds)\b",
+    re.IGNORECASE,
+)
 _NUMBERED_SPEAKER = re.compile(r"\bSpeakers? (\d+)\b")
 MOST_OFF = 1.5
 """Texts say "about ten"; only a number this many times too large or too small is a fault."""
@@ -43,6 +47,7 @@ def _faults(
     study: Study, line: str, counts: tuple[int, int], *, may_name_systems: bool
 ) -> Iterator[tuple[int, str, str]]:
     yield from _speakers(study, line)
+    yield from _people(study, line)
     if not may_name_systems:
         yield from _systems(study, line)
     yield from _numbers(line, *counts)
@@ -56,6 +61,16 @@ def _speakers(study: Study, line: str) -> Iterator[tuple[int, str, str]]:
         if name not in study.spec.speakers:
             known = ", ".join(study.spec.speakers)
             yield match.start() + 1, f"the text speaks of '{name}', who is no speaker of this study", f"known: {known}"
+
+
+def _people(study: Study, line: str) -> Iterator[tuple[int, str, str]]:
+    """Raters must not be told that they talk with programs alone where a wizard answers."""
+    wizard = next((s for s in study.spec.systems if s.agent is not None and s.agent.type == "wizard"), None)
+    match = _NO_PERSON.search(line) if wizard else None
+    if match and wizard:
+        remedy = "say that a member of the research team may check, change or write the responses"
+        message = f"the text says '{match[0]}', but a wizard answers as '{wizard.label or wizard.name}'"
+        yield match.start() + 1, message, remedy
 
 
 def _systems(study: Study, line: str) -> Iterator[tuple[int, str, str]]:

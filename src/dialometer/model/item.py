@@ -16,6 +16,14 @@ from dialometer.model.dialogue import Media, ToolCall, Turn
 from dialometer.model.recording import Recording
 
 ItemKind = Literal["responses", "transcript_pair", "dialogue", "candidate", "chat", "arena"]
+KIND_WORDS: Mapping[ItemKind, str] = {
+    "responses": "single responses to a shared context",
+    "transcript_pair": "pairs of whole transcripts",
+    "dialogue": "whole dialogues",
+    "candidate": "candidate answers to a context",
+    "chat": "live dialogues",
+    "arena": "live dialogues with two systems side by side",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

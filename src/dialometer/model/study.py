@@ -118,6 +118,7 @@ class Question(Part):
 
     name: Name
     text: str = Field(min_length=1)
+    label: str = Field(default="", description="Short name for reports; made from the name if left out.")
     scale: str = Field(description="Name of one of the scales.")
     help: str = ""
     is_required: bool = True

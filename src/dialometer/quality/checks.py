@@ -40,7 +40,8 @@ class Attention(QualityRule):
         ]
         if len(wrong) <= self.n_allowed_failures:
             return ()
-        reason = f"wrong answer to {len(wrong)} of {len(right)} attention checks: {', '.join(wrong)}"
+        checks = "attention check" if len(right) == 1 else f"{len(wrong)} of {len(right)} attention checks"
+        reason = f"wrong answer to {'the ' if len(right) == 1 else ''}{checks}: {', '.join(wrong)}"
         return (self.finding(reason, wrong=wrong),)
 
 

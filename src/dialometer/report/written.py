@@ -14,6 +14,7 @@ from dialometer.model.estimate import SHUFFLES, Estimate
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Table
 from dialometer.report.numbers import (
     NOT_ENOUGH,
+    RATIO_UNITS,
     Written,
     shared_digits,
     write_estimate,
@@ -156,6 +157,8 @@ def _digits(columns: Sequence[Column], by_column: Sequence[Sequence[Cell]]) -> l
     for column, cells in zip(columns, by_column, strict=True):
         estimates = [cell for cell in cells if isinstance(cell, Estimate)]
         method = next((e.method for e in estimates if e.has_interval), "")
+        if method and all(e.unit in RATIO_UNITS for e in estimates):
+            method = "ratio"  # whatever they were computed by, ratios of one table are read side by side
         keys.append((column.kind, column.unit, column.n_digits, method))
         pools.setdefault(keys[-1], []).extend(estimates)
     made: dict[tuple[object, ...], int | None] = {}
@@ -165,7 +168,16 @@ def _digits(columns: Sequence[Column], by_column: Sequence[Sequence[Cell]]) -> l
             fitting = [e for other, found in pools.items() if other[:-1] == key[:-1] for e in found]
         shared = shared_digits(fitting, _fallback(column), is_percent=_is_percent(column))
         made[key] = _fallback(column) if shared is None and column.unit else shared  # a column with a unit has one unit
-    return [made[key] for key in keys]
+    return [
+        made[key] if made[key] is not None else _own_digits(column, cells)
+        for key, column, cells in zip(keys, columns, by_column, strict=True)
+    ]
+
+
+def _own_digits(column: Column, cells: Sequence[Cell]) -> int | None:
+    """Digits of a column whose statistic is in several units over the table, but in one within the column."""
+    estimates = [cell for cell in cells if isinstance(cell, Estimate)]
+    return shared_digits(estimates, _fallback(column), is_percent=_is_percent(column))
 
 
 def _is_percent(column: Column) -> bool:

@@ -53,7 +53,7 @@ def exclusions_table(data: StudyData) -> Table:
         .agg(pl.col("rater").n_unique())
         .sort("rule")
     )
-    rows += [(f"excluded by the rule {rule}", n, None) for rule, n in reasons.iter_rows()]
+    rows += [(f"excluded by the rule {rule.replace('_', ' ')}", n, None) for rule, n in reasons.iter_rows()]
     rows += _without_a_rule(data, sessions)
     n_of_judges = len(data.by_models) if data.study.spec.analysis.judges is not None else 0
     rows += [
@@ -68,7 +68,7 @@ def exclusions_table(data: StudyData) -> Table:
     flagged = (
         data.findings.filter(pl.col("action") == "flag").group_by("rule").agg(pl.col("rater").n_unique()).sort("rule")
     )
-    rows += [(f"only flagged by the rule {rule}, kept", n, None) for rule, n in flagged.iter_rows()]
+    rows += [(f"only flagged by the rule {rule.replace('_', ' ')}, kept", n, None) for rule, n in flagged.iter_rows()]
     return Table(
         "exclusions",
         "What was excluded",
@@ -351,15 +351,16 @@ def _run(family: Family, data: StudyData, options: Options) -> Findings:
 
 
 def _provenance(data: StudyData, options: Options, by: Sequence[str]) -> dict[str, str | int | float]:
+    rated = data.rated
     made: dict[str, str | int | float] = {
         "study": data.study.spec.name,
         "fingerprint": fingerprint(data.study),
         "seed": options.seed,
         "n_resamples": options.n_resamples,
         "confidence": options.confidence,
-        "n_judgments": len(data.judgments),
-        "n_raters": data.judgments["rater"].n_unique(),
-        "n_items": data.judgments["item"].n_unique(),
+        "n_judgments": len(rated),
+        "n_raters": rated["rater"].n_unique(),
+        "n_items": rated["item"].n_unique(),
         "sources": ", ".join(data.sources),
         "dialometer": __version__,
         "command": report_command(data, options, by),
@@ -369,8 +370,8 @@ def _provenance(data: StudyData, options: Options, by: Sequence[str]) -> dict[st
         made["stopped_because"] = data.look.stop_words
     times = data.judgments["answered_at"].drop_nulls()
     if len(times):
-        made["first_judgment"] = str(times.min())
-        made["last_judgment"] = str(times.max())
+        made["first_judgment"] = f"{times.min():%Y-%m-%d %H:%M} UTC"
+        made["last_judgment"] = f"{times.max():%Y-%m-%d %H:%M} UTC"
     return made
 
 

@@ -24,6 +24,7 @@ from dialometer.exchange.export_folder import read_manifest
 from dialometer.exchange.formula_cells import is_escaped, restored_frame
 from dialometer.model.session import ADJUDICATORS, Session
 from dialometer.model.study import Study
+from dialometer.quality.gold import gold_items
 from dialometer.storage.counting.counts import OUTSIDE_STATES, main_sources
 from dialometer.storage.store import Store
 from dialometer.storage.table import COLUMNS, FACTOR_PREFIX, long_table, rater_name, session_name
@@ -103,6 +104,11 @@ class StudyData:
     def factors(self) -> list[str]:
         """Names of the between-subject factors."""
         return [factor.name for factor in self.study.spec.design.factors]
+
+    @property
+    def rated(self) -> pl.DataFrame:
+        """The judgments that are in results: all that count but those on gold items, which check raters."""
+        return self.judgments.filter(~pl.col("item").is_in(sorted(gold_items(self.study))))
 
     def used_sessions(self) -> pl.DataFrame:
         """Sessions whose judgments count."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dialometer.model.design import Factor, Level
 from dialometer.model.estimate import Estimate
-from dialometer.model.study import REASON, Criterion, Study
+from dialometer.model.study import REASON, Criterion, Question, Study
 from dialometer.report.numbers import digits_of, shared_digits, write_estimate, write_number, write_p, write_percent
 
 COHEN = "Cohen 1988: 0.2 small, 0.5 medium, 0.8 large"
@@ -199,6 +199,11 @@ ANCHOR_WORDS = {
 LAYOUT_WORDS = {"together": "criteria together", "one_per_screen": "one criterion per screen"}
 
 
+def inside(label: str) -> str:
+    """A label within a sentence: its first letter small, and abbreviations and names further on as they are."""
+    return label if label[1:2].isupper() else label[:1].lower() + label[1:]
+
+
 def system_label(study: Study, name: str) -> str:
     """The system's label, else its name."""
     return next((s.label or s.name for s in study.spec.systems if s.name == name), name)
@@ -259,8 +264,14 @@ def cell_names(study: Study) -> list[str]:
 
 def question_text(study: Study, name: str) -> str:
     """The text of a question in any questionnaire, else its name."""
-    spec = study.spec
-    for question in (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire):
-        if question.name == name:
-            return question.text
-    return name
+    return next((question.text for question in _questions(study) if question.name == name), name)
+
+
+def question_label(study: Study, name: str) -> str:
+    """The short name of a question in any questionnaire, made from its name where it has none."""
+    made = name.replace("_", " ").capitalize()
+    return next((question.label for question in _questions(study) if question.name == name and question.label), made)
+
+
+def _questions(study: Study) -> list[Question]:
+    return [*study.spec.screening, *study.spec.pre_questionnaire, *study.spec.post_questionnaire]

@@ -23,6 +23,7 @@ from dialometer.design.protocol import protocol, shown_words
 from dialometer.errors import DialometerError
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
+from dialometer.model.item import KIND_WORDS
 from dialometer.model.quality import QualityRule
 from dialometer.model.report import Method
 from dialometer.model.study import Study
@@ -84,14 +85,6 @@ def planned_methods(study: Study, *, n_raters: int, seed: int) -> tuple[Method, 
 
 
 OPEN = "*Not declared in the study file.*"
-_KINDS = {
-    "responses": "single responses to a shared context",
-    "transcript_pair": "pairs of whole transcripts",
-    "dialogue": "whole dialogues",
-    "candidate": "candidate answers to a context",
-    "chat": "live conversations",
-    "arena": "live conversations with two systems side by side",
-}
 _ORDERS = {
     "fixed": "as in the file",
     "random": "drawn at random",
@@ -158,7 +151,7 @@ def _design(study: Study) -> Parts:
         f"{system.label or system.name}" + (f" ({system.description.strip()})" if system.description else "")
         for system in spec.systems
     )
-    lines = [f"- Items: {len(study.rated_items)}, {_KINDS[spec.items.kind]}.", f"- Systems: {systems}"]
+    lines = [f"- Items: {len(study.rated_items)}, {KIND_WORDS[spec.items.kind]}.", f"- Systems: {systems}"]
     for factor in design.factors:
         levels = ", ".join(level.label or level.name for level in factor.levels)
         lines.append(f"- Between raters: {factor.label or factor.name} with the levels {levels}.")

@@ -182,6 +182,8 @@ def preferred_words(
             unclear.append(
                 f"{winner} and {loser} do not differ significantly" + ("" if math.isnan(p) else f" ({p_words(p)})")
             )
+    if not beaten and len(unclear) == 1:
+        return f"{unclear[0]}{where}"
     if not beaten:
         return f"no two of these systems differ significantly{where}"
     rest = f"; {unclear[0]}" if unclear else ""
@@ -190,8 +192,11 @@ def preferred_words(
     return "; ".join(f"{winner} is preferred to {listed(losers)}" for winner, losers in beaten.items()) + rest
 
 
-def first_places_words(firsts: Collection[str]) -> str:
-    """Whether one system comes first on every question."""
-    if len(set(firsts)) == 1:
-        return f"{next(iter(firsts))} comes first on every question."
-    return f"The questions do not agree on the first place: {listed(sorted(set(firsts)))} each lead somewhere."
+def first_places_words(firsts: Mapping[str, str]) -> str:
+    """Whether one system comes first on every question; ``firsts`` are the systems that do, by question."""
+    systems = sorted(set(firsts.values()))
+    if len(systems) == 1:
+        return f"{systems[0]} comes first on every question."
+    where = {system: listed(question for question in firsts if firsts[question] == system) for system in systems}
+    places = listed(f"{system} on {questions}" for system, questions in where.items())
+    return f"The questions do not agree on which system comes first: {places}."

@@ -140,7 +140,8 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
     grown, now = n_of(raters, "rater"), f"now {n_raters:,}"
     # Between conditions raters differ, not items: every condition has the same items.
     if main.comparison.between == "systems" and not main.options.has_fixed_items and n_items > 1:
-        grown += f" and {n_of(items, 'item')}"
+        noun = "question" if any("n_questions" in test.details for test in left) else "item"
+        grown += f" and {n_of(items, noun)}"
         now += f" and {n_items:,}"
     return (
         f"If the difference is as large as estimated here, about {grown} ({now}) would show it with {POWER:.0%} power. "

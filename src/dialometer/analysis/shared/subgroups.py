@@ -14,7 +14,7 @@ from scipy import stats
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import RaterRows
-from dialometer.analysis.base.wording import n_of, p_words, question_text
+from dialometer.analysis.base.wording import n_of, p_words, question_label, question_text
 from dialometer.analysis.shared.comparisons import corrected, p_adjusted
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
@@ -74,19 +74,19 @@ def rater_groups(data: StudyData, question: str, raters: Sequence[str] | NDArray
         raise NotEnoughData(
             f"no rater has answered '{question}' yet", remedy="the table appears once the questionnaire is answered"
         )
-    text = question_text(data.study, question)
+    label, text = question_label(data.study, question), question_text(data.study, question)
     options = _options(data.study, question)
     if not options:
         numbers = _as_numbers(answers)
         if numbers is not None and question in data.study.spec.analysis.bins:
-            return _binned(question, text, numbers, data.study.spec.analysis.bins[question])
+            return _binned(question, label, text, numbers, data.study.spec.analysis.bins[question])
         if numbers is not None and len(np.unique(numbers[~np.isnan(numbers)])) > MOST_LEVELS:
-            return _halves(question, text, numbers)
+            return _halves(question, label, text, numbers)
         options = _by_frequency(answers)
     named = [None if answer is None else answer if answer in options else OTHER for answer in answers]
     levels = tuple(level for level in (*options, OTHER) if level in named)
     codes = [NO_GROUP if answer is None else levels.index(answer) for answer in named]
-    return RaterGroups(question, _label(question), text, levels, np.array(codes, dtype=np.int64))
+    return RaterGroups(question, label, text, levels, np.array(codes, dtype=np.int64))
 
 
 def time_groups(rows: RaterRows) -> RaterGroups:
@@ -103,10 +103,6 @@ def time_groups(rows: RaterRows) -> RaterGroups:
     return RaterGroups("time", "Time taken", text, ("below average", "above average"), codes)
 
 
-def _label(question: str) -> str:
-    return question.replace("_", " ").capitalize()
-
-
 def _options(study: Study, name: str) -> list[str]:
     """Possible answers in the order of the scale, as far as it lists them."""
     scale = study.question_scales.get(name)
@@ -120,14 +116,14 @@ def _as_numbers(answers: Sequence[str | None]) -> Floats | None:
         return None
 
 
-def _halves(question: str, text: str, numbers: Floats) -> RaterGroups:
+def _halves(question: str, label: str, text: str, numbers: Floats) -> RaterGroups:
     middle = float(np.nanmedian(numbers))
     codes = np.where(np.isnan(numbers), NO_GROUP, (numbers > middle).astype(np.int64)).astype(np.int64)
     note = f"Answers are numbers of many values; raters are split at the median, {middle:g}."
-    return RaterGroups(question, _label(question), text, (f"up to {middle:g}", f"above {middle:g}"), codes, note)
+    return RaterGroups(question, label, text, (f"up to {middle:g}", f"above {middle:g}"), codes, note)
 
 
-def _binned(question: str, text: str, numbers: Floats, starts: Sequence[float]) -> RaterGroups:
+def _binned(question: str, label: str, text: str, numbers: Floats, starts: Sequence[float]) -> RaterGroups:
     """Groups that begin at the declared numbers; whoever is below the first is in a group of its own."""
     is_whole = bool(np.all(np.isnan(numbers) | (numbers == np.round(numbers))))
     names = [f"under {starts[0]:g}"]
@@ -138,7 +134,7 @@ def _binned(question: str, text: str, numbers: Floats, starts: Sequence[float]) 
     used = [k for k in range(len(names)) if np.any((place == k) & ~np.isnan(numbers))]
     codes = [NO_GROUP if np.isnan(number) else used.index(int(k)) for k, number in zip(place, numbers, strict=True)]
     levels = tuple(names[k] for k in used)
-    return RaterGroups(question, _label(question), text, levels, np.array(codes, dtype=np.int64))
+    return RaterGroups(question, label, text, levels, np.array(codes, dtype=np.int64))
 
 
 def _by_frequency(answers: Sequence[str | None]) -> list[str]:

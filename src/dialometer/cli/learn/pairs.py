@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CONSENT = """\
 # {{title}}
 
-You are asked to compare pairs of conversations between people and a computer program, as somebody who knows such
+You are asked to compare pairs of conversations of users with a system, as somebody who knows such
 conversations well. It takes about {{minutes}} minutes in all; you may stop at any time and continue later with the same link.
 
 We store your choices and the time of each page under a random identifier. You need not take part, and you may have your

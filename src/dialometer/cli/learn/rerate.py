@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CONSENT = """\
 # {{title}}
 
-You are asked to rate conversations between people and a computer program, as somebody who knows such conversations well. It
+You are asked to rate conversations of users with a system, as somebody who knows such conversations well. It
 takes about {{minutes}} minutes; you may stop at any time and continue later with the same link.
 
 We store your ratings and the time of each page under a random identifier. You need not take part, and you may have your

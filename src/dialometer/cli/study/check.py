@@ -171,6 +171,7 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.model.item import KIND_WORDS
 
     def known(value: object, unit: str = "") -> str:
         return (
@@ -189,7 +190,7 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
         table.add_row("Raters see", escape("\n".join(numbers.shown)))
     table.add_row("Systems", escape(", ".join(system.label or system.name for system in spec.systems)))
     table.add_row("Criteria", escape(scales))
-    table.add_row("Items", f"{numbers.n_items:,} ({spec.items.kind})")
+    table.add_row("Items", f"{numbers.n_items:,} ({KIND_WORDS[spec.items.kind]})")
     table.add_row(
         "Items per rater",
         "as many as the rater likes"
@@ -210,7 +211,8 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
             "Cost",
             f"{numbers.cost_cents / 100:,.2f} {numbers.currency}, {numbers.pay_per_hour_cents / 100:.2f} an hour",
         )
-    results.print(f"\n[bold]{escape(spec.title)}[/]: no errors\n")
+    verdict = ": no errors" if spec.title[-1].isalnum() else " No errors"
+    results.print(f"\n[bold]{escape(spec.title)}[/]{verdict}\n")
     results.print(table)
 
 

@@ -51,7 +51,7 @@ class Kind:
     """In the consent: what raters do."""
     instructions: str
     judged: str
-    """On the last page: what came from different programs."""
+    """On the last page: what came from different assistants."""
     rules: Sequence[str]
     """Which of the template's quality rules fit."""
     claim: str
@@ -68,11 +68,13 @@ _SEVEN = {
 }
 _QUALITY_7 = {"quality_7": {"type": "likert", "points": 7, "labels": _SEVEN}}
 _FIT = ("Does not fit at all", "Hardly fits", "Fits in part", "Fits well", "Fits perfectly")
+_PROGRAMS = "The assistants are computer programs; no human being answers."
+_WIZARDS = "A member of the research team may check, change or write what an assistant says."
 _KEEP = "# Please keep in mind\n\n"
 KINDS: Mapping[str, Kind] = {
     "ratings": Kind(
         title="How good are these conversations?",
-        description="Raters read whole conversations of computer programs, without their names, and rate each one.",
+        description="Raters read whole conversations, without the names of the systems, and rate each one.",
         item_kind="dialogue",
         criteria=(
             {
@@ -86,10 +88,10 @@ KINDS: Mapping[str, Kind] = {
         ),
         scales=_QUALITY_7,
         judgments_per_item=3,
-        task="You will read conversations between a person and a computer program, and rate each one.",
-        instructions="# How it works\n\nEach page shows a whole **conversation** between a person and a computer program. Read it "
-        "to its end, then rate how good the program is in it. Every point of the scale says in words what it means.\n\n"
-        f"{_KEEP}- Judge the program, not the person.\n- A longer conversation is not a better one.\n- Use the whole scale, "
+        task="You will read conversations between a person and an assistant, and rate each one.",
+        instructions="# How it works\n\nEach page shows a whole **conversation** between a person and an assistant. Read it "
+        "to its end, then rate how good the assistant is in it. Every point of the scale says in words what it means.\n\n"
+        f"{_KEEP}- Judge the assistant, not the person.\n- A longer conversation is not a better one.\n- Use the whole scale, "
         "its ends included, whenever the words there fit.\n- You cannot go back to earlier pages.\n",
         judged="The conversations you rated",
         rules=("attention", "screen_time", "straight_lining"),
@@ -114,10 +116,10 @@ KINDS: Mapping[str, Kind] = {
             "overall_choice": {"type": "best_worst", "best_label": "Best response", "worst_label": "Worst response"}
         },
         judgments_per_item=6,
-        task="You will read short conversations. For each one you will see the responses that different programs gave, and choose "
+        task="You will read short conversations. For each one you will see the responses that different assistants gave, and choose "
         "the best and the worst of them.",
         instructions="# How it works\n\nEach page shows the beginning of a **conversation**, sometimes only a single question. "
-        "Below it are the **responses** that different computer programs gave to the last line. Their order changes from page to "
+        "Below it are the **responses** that different assistants gave to the last line. Their order changes from page to "
         "page. Choose the **best** response and the **worst** one.\n\n"
         f"{_KEEP}- Read all responses before you choose.\n- Where two are about as good, follow your first impression.\n"
         "- A longer response is not a better one.\n- You cannot go back to earlier pages.\n",
@@ -153,7 +155,7 @@ KINDS: Mapping[str, Kind] = {
         claim="The systems differ in how well their responses fit.",
     ),
     "chat": Kind(
-        title="Talking with computer programs",
+        title="Talking with assistants",
         description="Raters talk with each system about a given question, without knowing which it is, and rate each "
         "conversation.",
         item_kind="chat",
@@ -161,7 +163,7 @@ KINDS: Mapping[str, Kind] = {
             {
                 "name": "quality",
                 "label": "Overall quality",
-                "question": "All in all, how good was the program in this conversation?",
+                "question": "All in all, how good was the assistant in this conversation?",
                 "definition": "Think of the conversation from its first line to its last: did it help, was it true as far as you "
                 "can tell, and was it clear?",
                 "scale": "quality_7",
@@ -169,14 +171,13 @@ KINDS: Mapping[str, Kind] = {
         ),
         scales=_QUALITY_7,
         judgments_per_item=None,
-        task="You will talk in writing with computer programs, one after the other, and rate each conversation. No human being "
-        "answers.",
-        instructions="# How it works\n\nYou talk with one computer program after the other. For each one:\n\n"
+        task="You will talk in writing with assistants, one after the other, and rate each conversation.",
+        instructions="# How it works\n\nYou talk with one assistant after the other. For each one:\n\n"
         "1. **Read the question** at the top of the page.\n2. **Talk.** Write your message, send it, and wait for the response. "
         "After at least two messages you may end the conversation, or go on.\n3. **Rate the conversation.**\n\n"
-        f"{_KEEP}- Every program knows nothing of what you told the others.\n- If a response makes no sense to you, do what you "
-        "would do with a person: ask, or change the subject.\n- Please leave out names, addresses and other personal details.\n",
-        judged="The programs you talked with",
+        f"{_KEEP}- No assistant knows what you told the others.\n- If a response makes no sense to you, do what you "
+        "would do in any conversation: ask, or change the subject.\n- Please leave out names, addresses and other personal details.\n",
+        judged="The responses you got",
         rules=(),
         claim="The systems differ in how good conversations with them are.",
     ),
@@ -271,7 +272,7 @@ def write_study(name: str, folder: Path, own: Mapping[str, Any], items: Sequence
         (folder / "study.yaml").write_text(f"# {kind.description}\n{yaml_text(spec)}", encoding="utf-8")
         rows = (json.dumps(item, ensure_ascii=False) + "\n" for item in items)
         (folder / "items.jsonl").write_text("".join(rows), encoding="utf-8")
-        _write_texts(folder, kind)
+        _write_texts(folder, kind, _who_answers(own) if name == "chat" else "")
 
     return written_from("compare", folder, change)
 
@@ -358,14 +359,22 @@ def item_texts(item: Mapping[str, Any]) -> list[str]:
     return [turn["text"] for turn in turns] + list(item.get("responses", {}).values())
 
 
-def _write_texts(folder: Path, kind: Kind) -> None:
+def _who_answers(own: Mapping[str, Any]) -> str:
+    """Raters consent to what is true of the systems they will talk with: programs alone, or people too."""
+    has_wizard = any((system.get("agent") or {}).get("type") == "wizard" for system in own["systems"])
+    return _WIZARDS if has_wizard else _PROGRAMS
+
+
+def _write_texts(folder: Path, kind: Kind, who_answers: str) -> None:
     """The template's texts with what raters of this kind do."""
     consent = folder / "consent.md"
     text = consent.read_text(encoding="utf-8")
     begin, end = text.index("You will read short conversations."), text.index("The whole study takes")
     rest = "A few questions about you come before and after. There are no right or wrong opinions; we ask only that you read"
     rest += " carefully." + (" One question checks that questions are being read." if kind.rules else "")
-    consent.write_text(f"{text[:begin]}{kind.task} {rest}\n\n{text[end:]}", encoding="utf-8")
+    consent.write_text(
+        f"{text[:begin]}{' '.join(filter(None, (kind.task, who_answers, rest)))}\n\n{text[end:]}", encoding="utf-8"
+    )
     (folder / "instructions.md").write_text(kind.instructions, encoding="utf-8")
     last = folder / "debriefing.md"
     text = last.read_text(encoding="utf-8").replace("The responses you rated", kind.judged)

@@ -116,7 +116,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["words"] = lambda name: re.sub(r"[_-]+", " ", str(name))
+    environment.filters["words"] = lambda name: re.sub(r"[_-]+", " ", str(name).removeprefix("n_"))
     environment.filters["sentence"] = labels.as_sentence
     return environment
 

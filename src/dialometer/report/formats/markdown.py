@@ -171,6 +171,7 @@ def _methods(report: Report) -> list[str]:
 
 
 def _provenance(report: Report) -> list[str]:
-    facts = "\n".join(f"- {escape(str(key))}: {escape(str(value))}" for key, value in report.provenance.items())
+    named = {key.removeprefix("n_").replace("_", " "): str(value) for key, value in report.provenance.items()}
+    facts = "\n".join(f"- {escape(name)}: {escape(value)}" for name, value in named.items())
     sentence, command = reproduce_lines(report)
     return ["## How to reproduce this", *([facts] if facts else []), escape(sentence), f"```\n{command}\n```"]

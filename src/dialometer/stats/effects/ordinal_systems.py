@@ -55,14 +55,17 @@ class OrdinalSystems:
     def difference(self, first: Any, second: Any) -> Estimate:
         """The difference of the two mean ratings, in points, with the test of the log odds ratio.
 
-        The interval is that of the log odds ratio, each end turned into points with the second system where it is, so that
-        interval and test always agree. The log odds ratio and its standard error are in ``details``.
+        The interval is that of the log odds ratio, each end turned into points around the middle of the two systems: interval
+        and test always agree, and it is the same whichever comes first. The log odds ratio and its standard error are in
+        ``details``.
         """
         value, error = self.log_odds(first, second)
         half = self._quantile * error
-        base = float(self._row(second) @ self.fit.coefficients)
-        start = self.fit.expected_rating(base)
-        points, low, high = (self.fit.expected_rating(base + value + side * half) - start for side in (0, -1, 1))
+        middle = float((self._row(first) + self._row(second)) @ self.fit.coefficients) / 2
+        points, low, high = (
+            self.fit.expected_rating(middle + odds / 2) - self.fit.expected_rating(middle - odds / 2)
+            for odds in (value, value - half, value + half)
+        )
         return self._estimate(
             points, low, high, f"{first} − {second}", f"{METHOD}, Wald t-test", t=value / error,
             more={"log_odds": value, "log_odds_error": error, "odds_ratio": math.exp(value)},

@@ -32,10 +32,10 @@ from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.clustered.proportion import wilson_interval
 from dialometer.stats.observations import Floats, Ints, check_confidence, codes, numbers, same_length
 
-METHOD = "people corrected by a judge (PPI++)"
+METHOD = "raters corrected by a judge (PPI++)"
 FEWEST = 3
 """Items with judgments below which nothing is said."""
-NO_WEIGHT = "the judge adds nothing here: its weight is zero, and the estimate is that of people alone"
+NO_WEIGHT = "the judge adds nothing here: its weight is zero, and the estimate is that of raters alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def corrected(
     weight = tuned if after < before else 0.0
     of_items, of_raters = part.df()
     df = min(of_items, of_raters)
-    people = _estimate(part.people, before, df, n, "people alone", null, level, label, is_share=is_share)
+    people = _estimate(part.people, before, df, n, "raters alone", null, level, label, is_share=is_share)
     if not weight:
         both = _estimate(part.people, before, df, n, METHOD, null, level, label, is_share=is_share).with_note(NO_WEIGHT)
         return Corrected(people, judge, both, 0.0, float(n))

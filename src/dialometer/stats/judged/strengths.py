@@ -155,7 +155,7 @@ def judged_strengths(
     for name, contrast in contrasts.items():
         before, after = (float(contrast @ matrix @ contrast) for matrix in (of_people, of_both))
         is_used = tuned > 0 and after < before
-        people = _wald(float(contrast @ alone), before, df, n, "people alone", level, name)
+        people = _wald(float(contrast @ alone), before, df, n, "raters alone", level, name)
         if is_used:
             slack = of_items / (of_items - 1)  # the estimated weight costs a degree of freedom, as in regression
             corrected = _wald(

@@ -103,7 +103,7 @@ def split_half(
             method, "no two halves share three scores that differ; have items judged by more raters", label=label
         )
     plain = float(np.mean(known))
-    stepped = 2 * plain / (1 + plain) if plain > 0 else plain
+    stepped = 2 * plain / (1 + plain) if plain > 0 else 0.0  # halves that do not agree have no reliability
     return Estimate(stepped, n_things, method, label=label, details={"correlation": plain, "n_splits": len(known)})
 
 

@@ -75,7 +75,8 @@ def density_section(marked: Marked) -> Section:
         f"Errors per 100 words: {answers.label}",
         columns,
         tuple(rows),
-        caption=f"Weights: {weights}. Severities are counted without weights. {n_of(len(answers.raters), 'rater')}, "
+        caption=f"Weights: {weights}. Severities are counted without weights. Errors and words are summed over texts, "
+        f"so that long texts weigh more than in the mean of the scores. {n_of(len(answers.raters), 'rater')}, "
         f"{n_of(len(answers.items), 'item')}. Confidence intervals are about {over}.",
         notes=(*notes, *answers.notes),
     )

@@ -81,7 +81,7 @@ def _money(data: StudyData, n_paid: int, minutes: Estimate, per: tuple[str, int]
     ]
     if per is not None and per[1] > 1:
         rows.append((f"Cost per {per[0]}", f"{number(total / per[1])} {pay.currency}"))
-    n_judgments = len(data.judgments)
+    n_judgments = len(data.rated)
     if n_judgments:
         rows.append(("Cost per judgment that counts", f"{number(total / n_judgments, 3)} {pay.currency}"))
     if minutes.is_known and minutes.value > 0:
@@ -116,7 +116,7 @@ def _promise_words(data: StudyData, minutes: Estimate) -> tuple[str, ...]:
     if minutes.value > 1.2 * promised and is_clear:
         return (
             f"Sessions took longer than the {promised:g} minutes that raters were told (median {value_only(minutes, n_digits=1)}): "
-            "tell a longer time, or pay more, in the next study.",
+            "announce a longer time, or pay more, in the next study.",
         )
     return (
         f"Raters were told {promised:g} minutes; half of the sessions took {value_only(minutes, n_digits=1)} minutes or less.",

@@ -15,7 +15,6 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Method, Section, Table
 from dialometer.model.statistic import Statistic
 from dialometer.model.study import Study
-from dialometer.quality.gold import gold_items
 from dialometer.stats import STATISTICS
 from dialometer.stats.compute import compute
 
@@ -95,7 +94,7 @@ def _table(data: StudyData, options: Options, statistic: Statistic) -> Table:
 
 def _by_criterion(data: StudyData, *, is_split: bool) -> list[tuple[str, pl.DataFrame]]:
     """The judgments without gold items, as ``dm.read_judgments`` gives them."""
-    judgments = data.judgments.filter(~pl.col("item").is_in(sorted(gold_items(data.study))))
+    judgments = data.rated
     if not is_split:
         return [("all criteria", judgments)]
     names = [criterion.name for criterion in data.study.spec.criteria]

@@ -391,13 +391,14 @@ def _figure(frame: pl.DataFrame, kind: str) -> list[Figure]:
     values = frame["agreement"].fill_nan(None).drop_nulls().to_numpy()
     if len(values) < 3:
         return []
+    written = number if is_correlation(kind) else percent
     return [
         Figure(
             "rater_agreement",
             "Agreement of each rater with the rest",
-            strip({"raters": values}, value_title=kind),
-            alt=f"{kind.capitalize()} for {len(values)} raters: median {number(float(np.median(values)))}, lowest "
-            f"{number(float(values.min()))}, highest {number(float(values.max()))}.",
+            strip({"raters": values}, value_title=kind, is_percent=not is_correlation(kind)),
+            alt=f"{kind.capitalize()} for {len(values)} raters: median {written(np.median(values))}, lowest "
+            f"{written(values.min())}, highest {written(values.max())}.",
             caption="One point per rater (a selection where there are many); the bar spans the middle half."
             + _without_agreement(len(frame) - len(values)),
         )
@@ -420,7 +421,7 @@ def _excluded_table(data: StudyData) -> Table | None:
     if not len(rows):
         return None
     body: list[tuple[Cell, ...]] = [
-        (rater, rule, "screened out" if action == "screen_out" else "excluded", reason)
+        (rater, rule.replace("_", " "), "screened out" if action == "screen_out" else "excluded", reason)
         for rater, rule, action, reason in rows.head(MOST_ROWS).iter_rows()
     ]
     n_more = len(rows) - len(body)

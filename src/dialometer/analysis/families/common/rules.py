@@ -73,13 +73,15 @@ def rules_section(data: StudyData, options: Options) -> Section:
             raters = _concerned(data, name, action)
             with_rule, without = _sides(data, name, action, raters)
             n_judgments = len(without) - len(with_rule)
-            counts.append((name, _ACTIONS[action], len(raters), n_judgments if action != "screen_out" else ""))
+            counts.append(
+                (name.replace("_", " "), _ACTIONS[action], len(raters), n_judgments if action != "screen_out" else "")
+            )
             if not n_judgments or has_answer:
                 continue
             rows, is_other_order = _compared(data.study, with_rule, without, options)
-            effects += [(name, _ACTIONS[action], *row) for row in rows]
+            effects += [(name.replace("_", " "), _ACTIONS[action], *row) for row in rows]
             if is_other_order:
-                changed.append(name)
+                changed.append(name.replace("_", " "))
     words = _paragraphs(counts, changed) if not has_answer else (_found(counts), *_elsewhere(counts))
     return Section(NAME, TITLE, words, _tables(counts, effects))
 

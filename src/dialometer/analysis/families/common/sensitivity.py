@@ -263,7 +263,8 @@ def contested(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome]) -> str
         for label in changed(declared, outcome) if outcome.tests else ():
             n_changes[label] += 1 if outcome.claim else len(outcomes)
     sure = {label: p for label, test in declared.tests.items() if not math.isnan(p := p_adjusted(test))}
-    return max(n_changes, key=lambda label: (n_changes[label], -sure.get(label, 2.0)))
+    plain = {label: declared.tests[label].p_value for label in sure}
+    return max(n_changes, key=lambda label: (n_changes[label], -sure.get(label, 2.0), -plain.get(label, 2.0)))
 
 
 # What applies to data of every kind.
@@ -282,8 +283,13 @@ def exclusion_choices(data: StudyData, comparison: Comparison, options: Options)
         for action in ("exclude", "flag")
     }
     kept = {"nobody excluded": frozenset(raters)}
-    kept |= {f"only by the rule {rule}": frozenset(raters - own) for rule, own in flags["exclude"].items()}
-    kept |= {f"also those whom {rule} flags": declared - own for rule, own in flags["flag"].items()}
+    kept |= {
+        f"only by the rule {rule.replace('_', ' ')}": frozenset(raters - own) for rule, own in flags["exclude"].items()
+    }
+    kept |= {
+        f"also those whom the rule {rule.replace('_', ' ')} flags": declared - own
+        for rule, own in flags["flag"].items()
+    }
     if len(flags["flag"]) > 1:
         kept["also all who are flagged"] = declared - set().union(*flags["flag"].values())
     finished = data.sessions.filter(pl.col("state") == "completed")["rater"]
@@ -372,7 +378,9 @@ def _paragraphs(
         paragraphs.append(f"{who} with {held_against}. The answer changes under: {changes}.")
     if apart:
         changes = "; ".join(_changes(declared, outcome) for outcome in apart)
-        paragraphs.append(f"Rows that make another claim (named in brackets) give another answer: {changes}.")
+        rows = "One row that makes" if len(apart) == 1 else "Rows that make"
+        verb = "gives" if len(apart) == 1 else "give"
+        paragraphs.append(f"{rows} another claim (named in brackets) {verb} another answer: {changes}.")
     if n_tests > 1:
         why = "the one that most of these choices change" if different or apart else "the clearest one"
         paragraphs.append(f"The figure shows one of the tests, {why}: {shown}.")
@@ -390,12 +398,14 @@ def _named(outcomes: Sequence[ChoiceOutcome], name: str) -> ChoiceOutcome:
 def _changes(declared: ChoiceOutcome, other: ChoiceOutcome) -> str:
     """One choice and what it says otherwise."""
     labels = changed(declared, other)
-    now = {label: answer_of(other.tests.get(label)) for label in labels}
     words = {"higher": "significantly higher", "lower": "significantly lower"}
+    turned: dict[tuple[str, str], list[str]] = {}
+    for label in labels[:3]:
+        before, now = answer_of(declared.tests[label]), answer_of(other.tests.get(label))
+        turned.setdefault((words.get(before, before), words.get(now, now)), []).append(label)
     parts = [
-        f"{label} is {words.get(now[label], now[label])} instead of "
-        f"{words.get(answer_of(declared.tests[label]), answer_of(declared.tests[label]))}"
-        for label in labels[:3]
+        f"{listed(own)} {'turns' if len(own) == 1 else 'turn'} from {before} to {now}"
+        for (before, now), own in turned.items()
     ]
     more = [n_of(len(labels) - 3, "more test")] if len(labels) > 3 else []
     return f"{other.name}, where {listed([*parts, *more])}"

@@ -163,7 +163,8 @@ class _JudgedRun:
     def _words(self, test: Estimate) -> str:
         shown = test if test.value >= float(test.details["null"]) else flipped(test)
         first, second = (system_label(self.study, str(shown.details[side])) for side in ("first", "second"))
-        return effect_words(shown, first, second, self.options.correction)
+        words = effect_words(shown, first, second, self.options.correction)
+        return words if is_significant(test) else f"{words}, which is not significant"
 
     def certainty(self) -> str:
         """Who judged what, and what the judge added."""

@@ -17,7 +17,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
     with_prefix,
 )
-from dialometer.analysis.base.wording import listed, n_of, sentence, with_interval
+from dialometer.analysis.base.wording import factor_named, inside, listed, n_of, sentence, with_interval
 from dialometer.analysis.families.nominal.categories import (
     Answers,
     answers_on,
@@ -48,6 +48,7 @@ from dialometer.analysis.shared.equivalence import decided, differences_of
 from dialometer.analysis.shared.next_steps import alpha_steps
 from dialometer.errors import NotEnoughData
 from dialometer.model.analysis_plan import Comparison
+from dialometer.model.design import Factor
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Headline, Method, Section
 from dialometer.model.study import Study
@@ -139,10 +140,10 @@ class _Run:
         return {given.label: CategoryShares(given, by_system(given), self.options) for given in self.answers}
 
     @cached_property
-    def factor(self) -> str:
-        """The factor whose levels the primary comparison compares; empty where it compares systems."""
+    def factor(self) -> Factor | None:
+        """The factor whose levels the primary comparison compares; None where it compares systems."""
         is_factor = self.primary is not None and self.primary.between == "factor"
-        return (self.primary.factor or "") if self.primary is not None and is_factor else ""
+        return factor_named(self.study, self.primary.factor or "") if self.primary is not None and is_factor else None
 
     @cached_property
     def main_shares(self) -> dict[str, CategoryShares]:
@@ -194,7 +195,7 @@ class _Run:
             answer=self.answer(),
             certainty=self.certainty(),
             headlines=self.headlines(),
-            figure=shares_figure(main, "summary", self.factor or "system"),
+            figure=shares_figure(main, "summary", self.factor),
             sections=tuple(sections),
             methods=_methods(self.options),
             warnings=tuple(note for given in self.answers for note in given.notes),
@@ -206,7 +207,7 @@ class _Run:
 
     def answer(self) -> str:
         """Which systems get which category more often, as far as the corrected tests carry it."""
-        where = listed(given.label.lower() for given in self.main_answers)
+        where = listed(inside(given.label) for given in self.main_answers)
         n_items = len({item for given in self.main_answers for item in given.items})
         shown = "the one item" if n_items == 1 else f"the {n_of(n_items, 'item')}"
         if not self.general:
@@ -245,7 +246,7 @@ class _Run:
             group = shares.groups.names[0]
             best = max(given.categories, key=lambda name: shares.shares[group, name].value)
             share = with_interval(shares.shares[group, best], is_percent=True)
-            parts.append(f"“{best}” is the most frequent {given.label.lower()}: {share}")
+            parts.append(f"“{best}” is the most frequent {inside(given.label)}: {share}")
         return f"{'; '.join(parts)}."
 
     def certainty(self) -> str:

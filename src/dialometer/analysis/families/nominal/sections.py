@@ -9,6 +9,8 @@ import numpy as np
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import (
     CONFIRMATORY_TITLE,
+    factor_label,
+    inside,
     listed,
     n_of,
     p_words,
@@ -36,6 +38,7 @@ from dialometer.analysis.shared.comparisons import (
     without_empty_interval,
 )
 from dialometer.model.analysis_plan import Comparison
+from dialometer.model.design import Factor
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Section, Table
 from dialometer.model.study import Study
@@ -70,19 +73,17 @@ def difference_words(name: CategoryContrast, test: Estimate, shares: CategorySha
 
 
 def shares_section(
-    shares: CategoryShares, tests: CategoryContrasts, *, is_declared: bool, by: str = "system"
+    shares: CategoryShares, tests: CategoryContrasts, *, is_declared: bool, by: Factor | None = None
 ) -> Section:
     """The shares of one criterion by system (or condition) with a figure; differences unless declared ones say it."""
     answers, options = shares.answers, shares.options
-    name = answers.criterion if by == "system" else f"{answers.criterion}-{by}"
+    name = f"{answers.criterion}-{by.name}" if by else answers.criterion
     paragraphs = [common_words(shares)]
     parts: list[Table | Figure] = [shares_table(shares, name, by), shares_figure(shares, f"figure-{name}", by)]
     if tests and not is_declared:
         paragraphs.append(differ_words(tests))
         parts.append(differences_table(f"differences-{name}", f"Differences: {answers.label}", tests, options))
-    title = (
-        f"Categories: {answers.label}" if by == "system" else f"Categories by {by.replace('_', ' ')}: {answers.label}"
-    )
+    title = f"Categories by {inside(factor_label(by))}: {answers.label}" if by else f"Categories: {answers.label}"
     return Section(f"categories-{name}", title, tuple(paragraphs), tuple(parts))
 
 
@@ -114,7 +115,7 @@ def differ_words(all_tests: CategoryContrasts) -> str:
     return f"No difference between the systems is significant after correction (smallest {smallest})."
 
 
-def shares_table(shares: CategoryShares, name: str, by: str) -> Table:
+def shares_table(shares: CategoryShares, name: str, by: Factor | None) -> Table:
     """A row for each system, a column for each category."""
     answers, options = shares.answers, shares.options
     rows: list[tuple[Cell, ...]] = []
@@ -123,7 +124,7 @@ def shares_table(shares: CategoryShares, name: str, by: str) -> Table:
         cells = [known_cell(shares.shares[group, category]) for category in answers.categories]
         rows.append((group_name(group), n, *cells))
     columns = (
-        Column("group", by.replace("_", " ").capitalize()),
+        Column("group", factor_label(by) if by else "System"),
         Column("n", "Answers", "count"),
         *(Column(f"category-{k}", name, "percent_estimate") for k, name in enumerate(answers.categories)),
     )
@@ -139,11 +140,11 @@ def shares_table(shares: CategoryShares, name: str, by: str) -> Table:
     )
 
 
-def shares_figure(shares: CategoryShares, name: str, by: str = "system") -> Figure:
+def shares_figure(shares: CategoryShares, name: str, by: Factor | None = None) -> Figure:
     """Each system's answers as a bar cut into categories; many categories as points with intervals."""
     answers = shares.answers
     used = [answers.categories[k] for k in answers.used]
-    title = f"Categories by {by.replace('_', ' ')}: {answers.label}"
+    title = f"Categories by {inside(factor_label(by)) if by else 'system'}: {answers.label}"
     entries = [
         f"{group_name(group)}: "
         + ", ".join(f"{category} {value_only(shares.shares[group, category], is_percent=True)}" for category in used)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import listed, n_of, p_words, percent, with_interval
+from dialometer.analysis.base.wording import inside, listed, n_of, p_words, percent, with_interval
 from dialometer.analysis.families.pairs.choices import Flags, PairChoices
 from dialometer.analysis.families.pairs.results import share_here
 from dialometer.analysis.shared.comparisons import (
@@ -77,7 +77,7 @@ def subgroup_section(data: StudyData, choices: PairChoices, question: str, optio
         tuple(rows),
         notes=_group_notes(groups),
     )
-    title = f"Subgroups of raters: {question.replace('_', ' ')}"
+    title = f"Subgroups of raters: {inside(groups.label)}"
     words = _group_words([outcome.test for outcome in outcomes], whole.test)
     return Section(f"subgroup-{question}", title, (words,), (table,))
 
@@ -116,7 +116,7 @@ def side_section(data: StudyData, choices: PairChoices, options: Options) -> Sec
     """Whether the transcript shown first had an advantage, overall and for each strategy."""
     if not np.isfinite(choices.chose_first).any():
         raise NotEnoughData(
-            "the data do not say which transcript stood first", remedy="import the column with the side or the order"
+            "the data do not say which transcript was first", remedy="import the column with the side or the order"
         )
     overall = clustered_proportion(
         choices.chose_first, choices.rater, confidence=options.confidence, label="all strategies"
@@ -187,5 +187,5 @@ def _side_words(data: StudyData, overall: Estimate, was_first: Flags) -> tuple[s
     return (
         text
         + f"Sides were {'counterbalanced' if drawn == 'counterbalanced' else 'drawn at random'} (the experimental version "
-        f"stood first in {percent(share)}), so a preference for a side does not favour either version.",
+        f"was first in {percent(share)}), so a preference for a side does not favour either version.",
     )

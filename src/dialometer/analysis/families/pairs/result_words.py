@@ -60,9 +60,11 @@ def verdict(results: Sequence[Result]) -> str:
     unknown = [result for result in results if result.reach == "unknown"]
     rest = []
     if left_open:
-        rest.append(f"no preference is significant for {_with_shares(left_open)}")
+        rest.append(f"no preference is significant for {_with_shares(left_open, of=' chose the experimental version')}")
     if untested:
-        rest.append(f"there are too few raters for a test on {_with_shares(untested)}")
+        rest.append(
+            f"there are too few raters for a test on {_with_shares(untested, of=' chose the experimental version')}"
+        )
     if unknown:
         why = first_note([result.here for result in unknown]).partition(":")[0]
         rest.append(f"there are not enough data on {listed(c.label for c in unknown)}" + (f" ({why})" if why else ""))
@@ -81,9 +83,11 @@ def _preferred(results: Sequence[Result], n_all: int) -> list[str]:
     return parts
 
 
-def _with_shares(results: Sequence[Result], *, is_control: bool = False) -> str:
+def _with_shares(results: Sequence[Result], *, is_control: bool = False, of: str = "") -> str:
+    """Strategies with their shares, the largest first; ``of`` says with the first what the shares are of."""
     shares = {result.label: 1 - result.value if is_control else result.value for result in results}
-    return listed(f"{label} ({percent(shares[label])})" for label in sorted(shares, key=lambda label: -shares[label]))
+    order = sorted(shares, key=lambda label: -shares[label])
+    return listed(f"{label} ({percent(shares[label])}{of if label == order[0] else ''})" for label in order)
 
 
 def pairs_words(results: Sequence[Result]) -> str:
@@ -139,8 +143,10 @@ def _counted(tests: Sequence[Estimate], word: str = "") -> str:
     tests = [test for test in tests if not math.isnan(p_adjusted(test))]
     clear = [p_adjusted(test) for test in tests if is_significant(test)]
     largest = f"({'largest ' if len(clear) > 1 else ''}{p_words(max(clear))})" if clear else ""
-    verb = ("is " if len(clear) == 1 else "are ") + word if word else ""
-    counted = f"{len(clear)} of {n_of(len(tests), 'preference') if word else len(tests)} {verb}{largest}".strip()
+    verb = ("is " if len(clear) < 2 else "are ") + word if word else ""
+    counted = (
+        f"{len(clear) or 'none'} of {n_of(len(tests), 'preference') if word else len(tests)} {verb}{largest}".strip()
+    )
     return f"{counted} " if word else counted
 
 

@@ -245,17 +245,20 @@ def _preference_words(shares: Shares) -> tuple[str, ...]:
         text += f" Of {len(cells)} combinations of strategy and question, "
         if any(result.has_general_test for result in cells):
             general = [c.value for c in cells if c.reach == "general"]
-            text += f"{_sides(general)} in general, and "
+            text += f"{_sides(general)} in general after correction. In these transcript pairs, "
         here = [c.value for c in cells if is_significant(c.here)]
-        text += f"{_sides(here)} in these transcript pairs, after correction."
+        text += f"{_sides(here)} after correction."
     return (text,)
 
 
 def _sides(values: Sequence[float]) -> str:
     up = sum(value > NO_PREFERENCE for value in values)
     down = sum(value < NO_PREFERENCE for value in values)
-    text = f"{up or 'none'} {'shows' if up < 2 else 'show'} a significant preference for it"
-    return f"{text} and {down} for the control version" if down else text
+    if not up and not down:
+        return "none shows a significant preference"
+    n_first, text = (up, "for the experimental version") if up else (down, "for the control version")
+    rest = f" and {down} for the control version" if up and down else ""
+    return f"{n_first} {'shows' if n_first == 1 else 'show'} a significant preference {text}{rest}"
 
 
 def _heatmap(choices: PairChoices, shares: Shares) -> Figure:

@@ -24,7 +24,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
     with_prefix,
 )
-from dialometer.analysis.base.wording import listed, percent, system_label, with_interval
+from dialometer.analysis.base.wording import inside, listed, percent, question_label, system_label, with_interval
 from dialometer.analysis.families.pairs.choices import PairChoices, asked_pairwise, pair_choices, pair_items
 from dialometer.analysis.families.pairs.factors import factors_section, has_factors
 from dialometer.analysis.families.pairs.pair_alternatives import pair_alternatives
@@ -153,7 +153,7 @@ def _sections(data: StudyData, choices: PairChoices, options: Options) -> list[S
         sections.append(
             section_or_problem(
                 f"subgroup-{question}",
-                f"Subgroups of raters: {question.replace('_', ' ')}",
+                f"Subgroups of raters: {inside(question_label(study, question))}",
                 lambda question=question: subgroup_section(data, choices, question, options),  # type: ignore[misc]
             )
         )

@@ -10,6 +10,7 @@ from dialometer.analysis.base.wording import (
     after_correction,
     d_words,
     excludes,
+    inside,
     interval_only,
     is_anchor,
     level_label,
@@ -326,7 +327,7 @@ def _by_group(evidence: Evidence, contrast: Contrast) -> list[str]:
         change = interaction(evidence.main, contrast, groups, evidence.main.options)
         if not change.is_known:
             continue
-        details = f"{groups.label.lower()} ({p_words(change.p_value)})"
+        details = f"{inside(groups.label)} ({p_words(change.p_value)})"
         (changed if excludes(change) else same).append(details)
     paragraphs = []
     if changed:

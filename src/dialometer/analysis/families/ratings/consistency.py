@@ -13,6 +13,7 @@ from dialometer.analysis.base.wording import (
     brief,
     cell_names,
     excludes,
+    inside,
     listed,
     n_of,
     p_words,
@@ -228,7 +229,7 @@ def group_table(study: Study, measures: Measures, rows: RaterRows, groups: Rater
         ]
     return Table(
         f"consistency_by_{groups.name}",
-        f"Consistency by condition and {groups.label.lower()}",
+        f"Consistency by condition and {inside(groups.label)}",
         tuple(columns),
         tuple(body),
         caption="The ICC of a mean of k ratings grows with k; to compare groups of different sizes look at one rating.",

@@ -66,9 +66,9 @@ def _level_sentence(slopes: RaterSlopes, options: Options) -> str:
     after = after_correction(options.correction)
     if not places:
         return (
-            f"None of {n_of(n, 'rater')} drifts significantly in level over the session{after} "
-            f"({'raters differ significantly' if slopes.p_equal < 1 - options.confidence else 'raters do not differ significantly'} "
-            f"in drift, {p_words(slopes.p_equal)})."
+            f"None of {n_of(n, 'rater')} drifts significantly in level over the session{after}; raters "
+            f"{'differ' if slopes.p_equal < 1 - options.confidence else 'do not differ'} significantly in drift "
+            f"({p_words(slopes.p_equal)})."
         )
     who = listed([str(slopes.raters[place]) for place in places], most=5)
     return (
@@ -86,7 +86,7 @@ def _agreement_sentence(slopes: RaterSlopes, options: Options) -> str:
     better = [str(slopes.raters[place]) for place in places if slopes.slopes[place] < 0]
     entries = [f"falls for {listed(worse, most=5)}"] if worse else []
     entries += [f"rises for {listed(better, most=5)}"] if better else []
-    return f"Agreement with the others {' and '.join(entries)} over the session{after}."
+    return f"Over the session, agreement with the others {' and '.join(entries)}, significantly{after}."
 
 
 def _estimate(slopes: RaterSlopes, place: int, options: Options, *, is_shrunken: bool) -> Estimate:

@@ -43,7 +43,7 @@ class Planned:
     measure: Measure
     study: GStudy
     load: int
-    """Items that a rater judges."""
+    """Items that a rater judges on average."""
     quantile: float
 
     def margin(self, n_raters: float, n_items: float) -> float:
@@ -90,7 +90,8 @@ def generalisability_section(ratings: SystemRatings, recruitment: Recruitment) -
         f"With {n_of(study.n_raters, 'rater')} and {n_of(study.n_items, 'item')} as in this study, the difference of two "
         f"systems {on} is known to about {plan.words(now)} ({level} confidence interval, raters and items as samples). "
         + _advice(plan),
-        "This is a plan from the variances of this study, which are estimates themselves; it tests nothing.",
+        "This is a plan from the variances of this study, which are estimates themselves, with normal quantiles. It tests "
+        "nothing, and with few raters or items the confidence intervals of the tests are wider.",
     )
     parts = (_figure(plan, on), _designs(plan, recruitment, on), _components(plan, on))
     return Section(NAME, TITLE, paragraphs, parts)
@@ -143,7 +144,7 @@ def _figure(plan: Planned, on: str) -> Figure:
         lines(points, x_title="raters", y_title=heading, group_title="items", mark_x=float(study.n_raters)),
         alt=f"Half the width of the confidence interval of a difference by raters, one line for each number of items. "
         f"With {n_of(study.n_raters, 'rater')}: {details}.",
-        caption=f"Every rater judges at most {n_of(plan.load, 'item')}, as in this study. The upright line is the study's "
+        caption=f"A rater judges at most {n_of(plan.load, 'item')}, the mean of this study. The upright line is the study's "
         "own number of raters.",
     )
 
@@ -165,8 +166,8 @@ def _designs(plan: Planned, recruitment: Recruitment, on: str) -> Table:
         cheapest = "none" if best is None else f"{n_of(best.n_raters, 'rater')} × {n_of(best.n_items, 'item')}"
         body.append((plan.words(margin), *cells, cheapest))
     pay = (
-        f"Pay and fees as declared ({number(per_item * plan.load)} {recruitment.currency} for {n_of(plan.load, 'item')}), in "
-        "proportion to the items that a rater judges."
+        f"Pay and fees as declared ({number(per_item * plan.load)} {recruitment.currency} a session), in proportion to the "
+        "items that a rater judges."
         if per_item
         else "No pay is declared; the cheapest design is that with the fewest judgments."
     )
@@ -179,7 +180,7 @@ def _designs(plan: Planned, recruitment: Recruitment, on: str) -> Table:
             Column("cheapest", f"Cheapest with up to {n_of(numbers[-1], 'item')}"),
         ),
         tuple(body),
-        caption=f"{pay} A rater judges at most {n_of(plan.load, 'item')}, as in this study; excluded raters come on top. "
+        caption=f"{pay} A rater judges at most {n_of(plan.load, 'item')}, the mean of this study; excluded raters come on top. "
         f"At least {n_of(FEWEST, 'rater')}.",
     )
 

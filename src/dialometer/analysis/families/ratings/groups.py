@@ -11,12 +11,12 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures, RaterRows
 from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import (
-    brief,
     briefs,
     cell_names,
     correction_name,
     excludes,
     factor_label,
+    inside,
     interval_only,
     level_label,
     listed,
@@ -31,7 +31,6 @@ from dialometer.analysis.families.ratings.factor_effects import (
     FactorEffects,
     contrasts,
     effect_heading,
-    legend,
     shown,
 )
 from dialometer.analysis.families.ratings.systems import SystemRatings, fitted
@@ -116,7 +115,7 @@ def _means(
     columns = [Column("condition", "Condition"), Column("group", groups.label), Column("raters", "Raters", "count")]
     columns += [Column(m.name, m.label, "estimate") for m in measures.all]
     word = "arithmetic mean" if is_arithmetic else _mean_word(measures)
-    title = f"{word.capitalize()} {unit_words(measures.main.unit)} by condition and {groups.label.lower()}"
+    title = f"{word.capitalize()} {unit_words(measures.main.unit)} by condition and {inside(groups.label)}"
     is_geometric = measures.main.is_log and not is_arithmetic
     name = f"geometric_means_by_{groups.name}" if is_geometric else f"means_by_{groups.name}"
     return Table(name, title, tuple(columns), tuple(body))
@@ -128,10 +127,11 @@ def _figure(groups: RaterGroups, measures: Measures, rows: RaterRows, options: O
         for code, group in enumerate(groups.levels)
         for dot in cell_dots(rows.study, _cell_means(measures.main, groups, code, rows, options), group)
     ]
-    details = "; ".join(f"{dot.facet}, {dot.label}, {dot.group}: {brief(dot.estimate)}" for dot in dots)
+    texts = briefs(dot.estimate for dot in dots)
+    details = "; ".join(f"{dot.facet}, {dot.label}, {dot.group}: {text}" for dot, text in zip(dots, texts, strict=True))
     return Figure(
         f"ratings_by_{groups.name}",
-        f"{_mean_word(measures).capitalize()} rating by condition and {groups.label.lower()}",
+        f"{_mean_word(measures).capitalize()} rating by condition and {inside(groups.label)}",
         cell_chart(rows.study, dots, f"{_mean_word(measures)} {unit_words(measures.main.unit)}"),
         alt=f"{_mean_word(measures).capitalize()} rating in every condition, one panel for each group of raters. {details}.",
         caption=f"Means over raters with {100 * options.confidence:g}% bootstrap confidence intervals.",
@@ -213,6 +213,7 @@ def _effects_within(groups: RaterGroups, effects: list[FactorEffects], options: 
                 compared = f"{groups.levels[1]} relative to {groups.levels[0]}"
                 ratio = shown(effect.measure, change, n_factors=2)
                 body.append((effect.measure.label, contrast.short, compared, "", "", ratio, change.p_value, ""))
+    effects_of = " ".join(f"{contrast.short}: {contrast.label}." for contrast in contrasts(chief))
     return Table(
         f"effects_by_{groups.name}",
         f"Effect of {factor_label(chief)} within each group",
@@ -227,8 +228,8 @@ def _effects_within(groups: RaterGroups, effects: list[FactorEffects], options: 
             Column("cohens_d", "Cohen's d", "estimate"),
         ),
         tuple(body),
-        caption=f"{legend(effects[0].study)} Welch's test on rater means in each group; the last row of each block asks "
-        "whether the effect differs between the two groups. p-values are not corrected.",
+        caption=f"{effects_of} Welch's test on rater means in each group; the last row of each block asks whether the effect "
+        "differs between the two groups. p-values are not corrected.",
     )
 
 
@@ -289,7 +290,7 @@ def _system_means(
         Column(f"group_{code + 1}", f"{group} ({n_of(n, 'rater')})", "estimate")
         for code, (group, n) in enumerate(zip(groups.levels, counts, strict=True))
     ]
-    title = f"Ratings of the systems by {groups.label.lower()}, {main.measure.label.lower()}"
+    title = f"Ratings of the systems by {inside(groups.label)}, {inside(main.measure.label)}"
     return Table(f"ratings_by_{groups.name}", title, tuple(columns), tuple(body))
 
 
@@ -305,7 +306,7 @@ def _system_figure(main: SystemRatings, by_group: list[SystemRatings | None], gr
     unit = "mean rating, % of the scale" if main.measure.unit == "percent" else "mean rating"
     return Figure(
         f"ratings_by_{groups.name}",
-        f"Ratings of the systems by {groups.label.lower()}",
+        f"Ratings of the systems by {inside(groups.label)}",
         dot_interval(dots, value_title=unit, group_title=groups.label),
         alt=f"Mean rating of each system in each group of raters. {details}.",
     )

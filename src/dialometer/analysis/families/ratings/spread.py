@@ -21,6 +21,7 @@ from dialometer.analysis.base.wording import (
 from dialometer.analysis.families.ratings.agreement import scores
 from dialometer.analysis.families.ratings.drift import drifting_raters
 from dialometer.analysis.families.ratings.factor_effects import effect_heading, null_of, shown, unit_name
+from dialometer.analysis.shared.comparisons import is_significant, p_cells, p_columns
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.item import ArenaItem, ChatItem, DialogueItem, PairItem, ResponsesItem
@@ -28,6 +29,7 @@ from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.model.study import Study
 from dialometer.report.charts import LinePoint, Share, lines, stacked_shares, strip
 from dialometer.stats.clustered.clustered import clustered_mean
+from dialometer.stats.effects.multiplicity import Correction, adjust_estimates
 from dialometer.stats.observations import Floats, Ints
 
 N_DISPUTED = 10
@@ -224,7 +226,7 @@ def order_section(data: StudyData, measure: Measure, options: Options) -> Sectio
     design = data.study.spec.design
     places = place_effects(measure, rest, options) if design.system_order != "fixed" else []
     if places:
-        parts.append(_places_table(measure, places))
+        parts.append(_places_table(measure, places, options))
         paragraphs.append(_place_sentence(measure, places))
     elif design.system_order == "fixed" and measure.side.max(initial=0) > 1:
         paragraphs.append(
@@ -273,14 +275,19 @@ def place_effects(measure: Measure, rest: Floats, options: Options) -> list[tupl
     effects = []
     for place in range(n_places):
         given = ~np.isnan(table[:, place])
-        estimate = clustered_mean(table[given, place], rater[given], null=0.0, confidence=options.confidence)
-        effects.append((place + 1, estimate))
-    return effects
+        effects.append(clustered_mean(table[given, place], rater[given], null=0.0, confidence=options.confidence))
+    return list(enumerate(adjust_estimates(effects, _correction(n_places, options)), start=1))
 
 
-def _places_table(measure: Measure, places: list[tuple[int, Estimate]]) -> Table:
+def _correction(n_places: int, options: Options) -> Correction:
+    """Two places mirror each other, so that theirs is one test."""
+    return options.correction if n_places > 2 else "none"
+
+
+def _places_table(measure: Measure, places: list[tuple[int, Estimate]], options: Options) -> Table:
+    correction = _correction(len(places), options)
     body: list[tuple[Cell, ...]] = [
-        (f"place {place}", estimate.n, shown(measure, estimate), estimate.p_value if estimate.has_interval else None)
+        (f"place {place}", estimate.n, shown(measure, estimate), *p_cells(estimate, correction))
         for place, estimate in places
     ]
     return Table(
@@ -290,22 +297,22 @@ def _places_table(measure: Measure, places: list[tuple[int, Estimate]]) -> Table
             Column("place", "Place"),
             Column("screens", "Screens", "count"),
             Column("estimate", f"{effect_heading(measure)}, to the screen's mean", "estimate"),
-            Column("p", "p", "p_value"),
+            *p_columns(correction),
         ),
         tuple(body),
     )
 
 
 def _place_sentence(measure: Measure, places: list[tuple[int, Estimate]]) -> str:
-    clear = [(place, estimate) for place, estimate in places if excludes(estimate)]
+    clear = [(place, estimate) for place, estimate in places if is_significant(estimate)]
     if not clear:
         return "The place on the screen made no significant difference."
     details = listed(
         f"place {place}: {value_only(shown(measure, estimate))} ({interval_only(shown(measure, estimate))})"
         for place, estimate in clear
     )
-    what = "ratio" if measure.is_log else "difference"
-    return f"The place on the screen mattered ({what} to the mean of the screen): {details}. Random order spreads this evenly."
+    what = effect_heading(measure).lower()
+    return f"The place on the screen mattered ({what}, to the mean of the screen): {details}. Random order spreads this evenly."
 
 
 def _slopes(measure: Measure, rest: Floats) -> Floats:

@@ -15,6 +15,7 @@ from dialometer.analysis.base.wording import (
     brief,
     correction_name,
     excludes,
+    inside,
     level_label,
     listed,
     p_words,
@@ -305,7 +306,7 @@ def _pair_figure(ratings: SystemRatings) -> list[Figure]:
     return [
         Figure(
             "system_differences",
-            f"Differences between the systems, {ratings.measure.label.lower()}",
+            f"Differences between the systems, {inside(ratings.measure.label)}",
             forest(dots, value_title=heading, reference=null_of(ratings.measure)),
             alt=f"{heading.capitalize()} of each pair of systems. {details}.",
             caption="Confidence intervals are not corrected for the number of pairs; the p-values in the table are.",
@@ -437,7 +438,7 @@ def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
     correction = effects.options.correction
     table = Table(
         "systems_by_condition",
-        f"Differences between systems by condition, {measure.label.lower()}",
+        f"Differences between systems by condition, {inside(measure.label)}",
         (
             Column("compared", "Effect"),
             Column("first", "System"),

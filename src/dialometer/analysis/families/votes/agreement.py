@@ -49,7 +49,7 @@ def agreement_section(data: StudyData, options: Options) -> Section:
         Column("pairs", "Pairs judged by two or more", "count"),
         Column("agreeing", "Raters who agree", "percent_estimate"),
         Column("alpha", "Krippendorff's alpha", "estimate"),
-        *((Column("alpha_decided", "without undecided answers", "estimate"),) if has_undecided else ()),
+        *((Column("alpha_decided", "Alpha without undecided answers", "estimate"),) if has_undecided else ()),
     )
     notes = [
         "“Raters who agree” is the share of two raters of one pair who gave the same answer; alpha is 0 for agreement by "

@@ -22,10 +22,12 @@ from dialometer.analysis.base.family import (
 )
 from dialometer.analysis.base.wording import (
     CONFIRMATORY_TITLE,
+    inside,
     listed,
     n_of,
     p_words,
     percent,
+    question_label,
     sentence,
     value_only,
     with_interval,
@@ -142,7 +144,7 @@ def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool =
         tuple(rows),
         caption=f"{n_of(ranking.choices.n, 'choice')} of {n_of(len(ranking.choices.raters), 'rater')} on "
         f"{n_of(ranking.n_items, 'item')}. The score is how often a system was picked best less how often worst, per "
-        f"appearance; where screens hold different systems, against the same company. Its confidence interval is about "
+        f"appearance; where screens show different systems, as if all had met the same ones. Its confidence interval is about "
         f"{over_words(ranking.options)}. “Possible ranks” are those that the tests of differences leave open. Utilities are log odds "
         "of the choice model with mean 0, for comparison.",
         notes=tuple(sentence(note) for note in ranking.model.notes),
@@ -239,7 +241,7 @@ def questions_section(
         f"Scores with confidence intervals: {details}.",
     )
     paragraphs = [_leader_words(ranking) for ranking in rankings]
-    paragraphs.append(first_places_words([ranking.ranked[0] for ranking in rankings]))
+    paragraphs.append(first_places_words({ranking.label: ranking.ranked[0] for ranking in rankings}))
     tables = [board_table(f"board-{k}", ranking) for k, ranking in enumerate(shown) if ranking.label != main.label]
     return Section("questions", "Question by question", tuple(paragraphs), (wide, figure, *tables))
 
@@ -424,7 +426,7 @@ class BestWorstScaling(Family):
         others += [
             section_or_problem(
                 f"subgroup-{question}",
-                f"Subgroups of raters: {question.replace('_', ' ')}",
+                f"Subgroups of raters: {inside(question_label(study, question))}",
                 partial(group_section, data, given, question, options),
             )
             for question in study.spec.analysis.subgroups

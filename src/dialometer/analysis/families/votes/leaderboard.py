@@ -25,7 +25,16 @@ from dialometer.analysis.base.family import (
     section_or_problem,
     with_prefix,
 )
-from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, listed, n_of, p_words, percent, sentence
+from dialometer.analysis.base.wording import (
+    CONFIRMATORY_TITLE,
+    inside,
+    listed,
+    n_of,
+    p_words,
+    percent,
+    question_label,
+    sentence,
+)
 from dialometer.analysis.families.votes.agreement import AGREEMENT_TITLE, agreement_section
 from dialometer.analysis.families.votes.arena_sections import WEIGHTS, conversations_section, outcomes_section
 from dialometer.analysis.families.votes.head_to_head import head_to_head_section
@@ -338,7 +347,7 @@ class Leaderboard(Family):
         others += [
             section_or_problem(
                 f"subgroup-{question}",
-                f"Subgroups of raters: {question.replace('_', ' ')}",
+                f"Subgroups of raters: {inside(question_label(study, question))}",
                 partial(system_group_section, data, given, question, options),
             )
             for question in study.spec.analysis.subgroups

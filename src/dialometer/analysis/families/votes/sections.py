@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import listed, n_of, number, p_words, sentence, with_interval
+from dialometer.analysis.base.wording import inside, listed, n_of, number, p_words, sentence, with_interval
 from dialometer.analysis.families.votes.rankings import SystemRanking
 from dialometer.analysis.families.votes.system_votes import SystemVotes
 from dialometer.analysis.families.votes.vote_model import VoteModel
@@ -232,7 +232,8 @@ def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking,
         "Estimated win rates by question",
         columns,
         rows,
-        caption=f"The estimated probability of being preferred to {_others(overall)}, a tie counting half; 50% is average.",
+        caption=f"The estimated probability of being preferred to {_others(overall)}, a tie counting half; 50% is "
+        f"{'no difference' if len(systems) == 2 else 'average'}.",
     )
     dots = [Dot(system, ranking.wins[system], facet=ranking.label) for ranking in rankings for system in systems]
     figure = Figure(
@@ -244,7 +245,7 @@ def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking,
         + ".",
     )
     paragraphs = [_leader_words(ranking) for ranking in rankings]
-    paragraphs.append(first_places_words([ranking.ranked[0] for ranking in rankings]))
+    paragraphs.append(first_places_words({ranking.label: ranking.ranked[0] for ranking in rankings}))
     others = [ranking for ranking in shown if ranking.label != main.label and len(systems) <= MOST_IN_MATRIX]
     tables = [board_table(f"board-{k}", ranking) for k, ranking in enumerate(others)]
     return Section("questions", "Question by question", tuple(paragraphs), (wide, figure, *tables))
@@ -286,7 +287,7 @@ def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_o
     columns = (
         Column("question", "Question"),
         Column("first_won", "First shown won", "percent"),
-        Column("first_equal", "First among equals", "percent"),
+        Column("first_equal", "First shown, equal systems", "percent"),
         Column("position", "Position effect (log odds)", "estimate"),
         Column("p", "p", "p_value"),
         Column("ties", "Ties", "percent"),
@@ -430,7 +431,7 @@ def votes_by_group(
     words = no_difference_words(tests)
     if apart:
         words = f"The groups differ in how they judge {listed(apart)}. This was not randomised: it describes raters."
-    heading = f"Subgroups of raters: {groups.name.replace('_', ' ')}"
+    heading = f"Subgroups of raters: {inside(groups.label)}"
     return Section(f"subgroup-{groups.name}", heading, (words,), (table,))
 
 

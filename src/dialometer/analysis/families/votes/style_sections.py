@@ -142,9 +142,9 @@ def _standing(plain: CovariateFit, full: CovariateFit) -> Table:
     columns = (
         Column("system", "System"),
         Column("rank", "Rank", "count"),
-        Column("strength", "Strength (log odds)", "estimate"),
+        Column("strength", "Strength", "estimate", unit="log odds"),
         Column("rank_style", "Rank, style held equal", "count"),
-        Column("strength_style", "Strength, style held equal", "estimate"),
+        Column("strength_style", "Strength, style held equal", "estimate", unit="log odds"),
     )
     notes = ("Strengths are log odds against the mean of all systems. Both columns count ties as half wins and take their "
              "confidence intervals from a jackknife, so that they can be compared; those of the leaderboard come from its own "

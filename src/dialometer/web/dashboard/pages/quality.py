@@ -88,7 +88,7 @@ def _grid(running: RunningStudy, root: str, marks: Mapping[str, SessionMark]) ->
         {
             "rater": names[logged.session_id],
             "href": f"{root}/dashboard/studies/{running.name}/raters/{marks[logged.session_id].ordinal}",
-            "rule": logged.finding.rule,
+            "rule": logged.finding.rule.replace("_", " "),
             "action": ACTIONS[logged.finding.action],
             "reason": logged.finding.reason,
             "found": logged.at_ms,

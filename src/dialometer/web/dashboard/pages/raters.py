@@ -55,8 +55,9 @@ def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Gri
     flags: dict[str, list[str]] = {}
     for logged in running.store.records.findings():
         rules = flags.setdefault(logged.session_id, [])
-        if logged.finding.rule not in rules:
-            rules.append(logged.finding.rule)
+        rule = logged.finding.rule.replace("_", " ")
+        if rule not in rules:
+            rules.append(rule)
     counts = running.store.counts.judgments_by_session()
     rows = [
         {
