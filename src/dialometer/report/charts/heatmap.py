@@ -20,6 +20,7 @@ from dialometer.report.charts.frame import (
     lines_of,
     on_both_screens,
 )
+from dialometer.report.numbers import write_number, write_percent
 from dialometer.report.theme import DIVERGING, INK, MUTED, ON_STRONG, PAPER, SEQUENTIAL
 
 _SLANT_CHARS = 18
@@ -70,7 +71,11 @@ def heatmap(
             {
                 "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 2, "cornerRadius": 2},
                 "transform": [{"filter": "isValid(datum.step)"}],
-                "encoding": {"color": _key(steps, ramp, value_title, width * len(columns))},
+                "encoding": {
+                    "color": _key(
+                        steps, ramp, lines_of(value_title, (screen.width_px - room) // 7), width * len(columns)
+                    )
+                },
             },
             {
                 "mark": {"type": "text", "fontSize": size},
@@ -106,11 +111,11 @@ def step_labels(low: float, high: float, n_steps: int, *, is_percent: bool) -> l
     return [f"{start}{dash}{end}{sign}" for start, end in pairwise(written)]
 
 
-def _key(steps: Sequence[str], ramp: Sequence[str], title: str, room_px: float) -> Spec:
+def _key(steps: Sequence[str], ramp: Sequence[str], title: Sequence[str], room_px: float) -> Spec:
     """The colours with a key below the matrix; they come from a fixed ramp so that they can follow a dark page."""
     longest = max(map(len, steps))
     legend = {
-        "title": title,
+        "title": list(title),
         "titleLimit": 600,
         "orient": "bottom",
         "direction": "horizontal",
@@ -188,4 +193,4 @@ def step_of(value: float, low: float, high: float, n_steps: int) -> int:
 def _number(value: float | None, is_percent: bool, n_digits: int) -> str:
     if value is None:
         return "–"
-    return (f"{100 * value:.0f}%" if is_percent else f"{value:.{n_digits}f}").replace("-", "−")
+    return write_percent(value) if is_percent else write_number(value, n_digits)

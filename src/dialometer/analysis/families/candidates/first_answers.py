@@ -10,7 +10,7 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import listed, n_of, number, with_interval
+from dialometer.analysis.base.wording import inside, listed, n_of, number, with_interval
 from dialometer.analysis.families.candidates.answer_differences import answer_difference
 from dialometer.analysis.families.candidates.pool import Marks, Pool, pool_of
 from dialometer.analysis.shared.ranking import (
@@ -356,7 +356,7 @@ def candidate_group_section(name: str, data: StudyData, pool: Pool, question: st
         caption="Every question counts alike; confidence intervals draw raters and questions.",
         notes=(groups.note,) if groups.note else (),
     )
-    return Section(name, f"Groups of raters: {question.replace('_', ' ')}", (words,), (table,))
+    return Section(name, f"Groups of raters: {inside(groups.label)}", (words,), (table,))
 
 
 def _averages(data: StudyData, pool: Pool, raters: list[str], options: Options) -> dict[str, Estimate]:

@@ -14,10 +14,12 @@ from dialometer.analysis.base.wording import (
     after_correction,
     correction_name,
     criterion_label,
+    inside,
     listed,
     n_of,
     number,
     percent,
+    question_label,
     system_label,
     with_interval,
 )
@@ -324,7 +326,7 @@ def _criterion_sections(
     sections += in_appendix(
         section_or_problem(
             f"{prefix}group_{question}",
-            f"Groups of raters: {question.replace('_', ' ')}",
+            f"Groups of raters: {inside(question_label(data.study, question))}",
             partial(candidate_group_section, f"{prefix}group_{question}", data, pool, question, options),
         )
         for question in data.study.spec.analysis.subgroups

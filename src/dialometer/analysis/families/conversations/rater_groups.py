@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import within
-from dialometer.analysis.base.wording import listed, p_words
+from dialometer.analysis.base.wording import inside, listed, p_words
 from dialometer.analysis.families.conversations.comparison import rater_means
 from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.shared.comparisons import (
@@ -87,7 +87,7 @@ def group_section(
     words = no_difference_words(tests)
     if apart:
         words = f"The groups differ on {listed(apart)}. The groups were not assigned at random."
-    return Section(name, f"Groups of raters: {question.replace('_', ' ')}", (words,), (table,))
+    return Section(name, f"Groups of raters: {inside(groups.label)}", (words,), (table,))
 
 
 def _measures(ratings: SelfRatings, raters: NDArray[Any]) -> list[tuple[str, Floats, Ints, bool]]:

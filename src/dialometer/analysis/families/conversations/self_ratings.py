@@ -22,11 +22,13 @@ from dialometer.analysis.base.family import (
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
 from dialometer.analysis.base.wording import (
     correction_name,
+    inside,
     interval_only,
     listed,
     n_of,
     number,
     p_words,
+    question_label,
     system_label,
     with_interval,
 )
@@ -139,7 +141,7 @@ class ConversationRatings(Family):
         others += [
             section_or_problem(
                 f"group_{question}",
-                f"Groups of raters: {question.replace('_', ' ')}",
+                f"Groups of raters: {inside(question_label(data.study, question))}",
                 partial(group_section, f"group_{question}", data, ratings, question, options),
             )
             for question in data.study.spec.analysis.subgroups
@@ -203,7 +205,7 @@ def _answer(main: SystemComparison) -> str:
         return f"Dialogues with {best} and with {rest} are tied {rated}."
     ahead = "are rated higher than" if main.lead.is_clear else "are rated highest, but not significantly higher than"
     if len(main.means) == 2 and not main.lead.is_clear:
-        ahead = "are rated higher, but not significantly, than"
+        return f"Dialogues with {best} and with {rest} do not differ significantly {rated}."
     return f"Dialogues with {best} {ahead} those with {rest} {rated}."
 
 
