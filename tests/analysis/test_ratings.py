@@ -52,6 +52,7 @@ def test_everything_is_there(whole, tmp_path):
         "ratings_by_assistant_experience", "place_on_screen", "drift", "answers", "rater_spread",
     }  # fmt: skip
     assert wanted <= names
+    assert "Use of travel chatbots: groups of raters" in [section.title for section in whole.sections]
     assert not [section.title for section in whole.sections if section.problem]
     assert render(whole, tmp_path, formats=["html", "csv", "latex", "markdown", "json"])
 

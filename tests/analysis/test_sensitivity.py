@@ -190,7 +190,7 @@ def test_agreement_and_change_in_words(template, quick):
         "The answer changes under: Exclusions: also those whom the rule straight lining flags, where Helpfulness"
         in words
     )
-    assert "is not significant instead of significantly higher" in words
+    assert "from significantly higher to not significant" in words
 
 
 def test_changes_and_the_contested_test():

@@ -120,6 +120,11 @@ def test_settings_that_came_later_do_not_change_older_locks(tmp_path):
         ("acute", "study.yaml: quality", "37451986831ff1f50595f437279048f3a0239b47dbb461a92cb1071672644e0b"),
         ("likert", "study.yaml: quality", "b78379080b08f86075e51cddc53bdacd844a1ffeab456e2a8cccefb4ed906b9c"),
         ("strategies", "study.yaml: scales", "237ea54d66efb8975625668ac2c5069b5133266299193b44f4d2a9c2def2c61e"),
+        (
+            "strategies",
+            "study.yaml: post_questionnaire",
+            "e5a99dcf3481f2aac7a65cff08d4aca2028f666b64e2a7f3e3f822ca8a43e3e9",
+        ),
         ("avatar", "items.jsonl: practice-1", "74fdd530e14d93e8d4618155d2350ee659ec72393fd263756accd4a57158ba47"),
     ],
 )

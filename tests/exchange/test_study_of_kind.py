@@ -143,5 +143,22 @@ def test_systems_may_be_called_as_they_are(kind, tmp_path):
     )
 
 
+def test_raters_are_told_who_answers(tmp_path):
+    """Nobody consents to talking with programs alone where a member of the team may answer."""
+    wizard = {"type": "wizard", "options": {"instructions": "Be brief."}}
+    for name, second in (("programs", AGENT), ("wizards", wizard)):
+        declared = {"systems": [{"name": "one", "agent": AGENT}, {"name": "two", "agent": second}]}
+        chat_from_prompts({"egg": "How long do I boil an egg?"}, declared, tmp_path / name)
+    told = {name: (tmp_path / name / "consent.md").read_text() for name in ("programs", "wizards")}
+    assert "no human being answers" in told["programs"]
+    assert "A member of the research team may check, change or write" in told["wizards"]
+    assert "program" not in told["wizards"]
+    consent = tmp_path / "wizards" / "consent.md"
+    consent.write_text(told["programs"])
+    (warning,) = check_study(tmp_path / "wizards")[1]
+    assert warning.file == "consent.md"
+    assert "'are computer programs', but a wizard answers as 'two'" in warning.message
+
+
 def test_kinds_without_a_template_say_what_they_need():
     assert "--responses FILE" in invoke("new", "candidates", fails=True)

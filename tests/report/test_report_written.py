@@ -55,6 +55,15 @@ def test_a_table_has_the_digits_of_its_typical_interval():
     assert column("estimate", [mean(2, 0.5), mean(1, 0)], n_digits=0) == ["2 [2, 3]", "1 [1, 1]"]  # ranks are whole
 
 
+def test_columns_of_one_statistic_in_two_units_have_one_number_of_digits_each():
+    table = written(
+        (Column("x", "% of the scale", "estimate"), [mean(52.3, 5.4), mean(46.7, 4.9)]),
+        (Column("y", "Points", "estimate"), [mean(3.2, 0.3), mean(2.9, 0.4)]),
+    )
+    assert [row[0].text for row in table.rows] == ["52.3 [46.9, 57.7]", "46.7 [41.8, 51.6]"]
+    assert [row[1].text for row in table.rows] == ["3.20 [2.90, 3.50]", "2.90 [2.50, 3.30]"]
+
+
 def test_ratios_keep_the_end_that_matters():
     """An odds ratio of 6 [1, 43] might include 1 or not."""
     ratio = Estimate(5.94, 9, "odds ratio", low=0.82, high=43.1, unit="odds ratio")

@@ -46,7 +46,7 @@ from dialometer.stats.clustered.two_way_contrasts import TwoWayContrasts
 from dialometer.stats.observations import Floats
 
 NOT_APPLICABLE = 2
-LONG_TEXT = 60
+LONG_TEXT = 90
 """Points longer than this are cut in figures."""
 
 
