@@ -135,7 +135,7 @@ def test_freezing_and_starting(ada, site, studies_folder):
     make(ada, "films", "likert")
     ada.post("/studies/films/freeze")
     assert "Frozen." in ada.text
-    assert "state-paused" in ada.page
+    assert "state-not_started" in ada.page
     assert len(read_lock(studies_folder / "films")) == 1
     body = {"external_id": "r", "source": "simulated"}
     head = {"authorization": f"Bearer {KEY}"}

@@ -33,6 +33,7 @@ from dialometer.web.dashboard.login import Login
 from dialometer.web.dashboard.numbers import chosen_group
 from dialometer.web.dashboard.running_studies import RunningStudies, RunningStudy
 from dialometer.web.dashboard.table import Grid
+from dialometer.web.rater.arrival import why_not_running
 from dialometer.web.server.security import csrf_for
 from dialometer.web.server.static_files import static_version
 
@@ -276,8 +277,18 @@ class Dashboard:
         controls = self.cached(running, "controls", running.store.control.current)
         groups = self.cached(running, "groups", running.store.counts.groups)
         chosen = {"groups": groups, "group": chosen_group(groups, request.group), "group_words": GROUP_WORDS}
-        frame = {"running": running, "spec": running.study.spec, "controls": controls, **chosen}
+        frame = {
+            "running": running,
+            "spec": running.study.spec,
+            "controls": controls,
+            "state": self.state_of(running),
+            **chosen,
+        }
         return self.show(template, request, **frame, **content)
+
+    def state_of(self, running: RunningStudy) -> str:
+        """Running, paused or closed; one that was frozen here has not started until somebody starts it."""
+        return self.cached(running, "state", lambda: why_not_running(running.store) or "running")
 
     def report_sources(self, running: RunningStudy, group: str) -> tuple[str, ...]:
         """The sources to name in a report about a group of raters; none for the study's main group."""

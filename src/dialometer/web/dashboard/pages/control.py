@@ -10,7 +10,6 @@ from dialometer.storage.controls import StudyState
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.qr_code import qr_svg
-from dialometer.web.rater.arrival import why_not_running
 from dialometer.web.rater.wizard import has_wizard
 
 _STATES: dict[str, tuple[StudyState, str]] = {
@@ -34,7 +33,6 @@ def control(dashboard: Dashboard, request: PageRequest) -> Response:
     platform = running.study.spec.recruitment.platform
     is_open = platform_of(running.study.spec.recruitment).is_open
     content: dict[str, object] = {"wizard": wizard, "log": log, "numbers": numbers, "labels": labels, "tab": "control"}
-    content["is_new"] = why_not_running(running.store) == "not_started"
     content |= {"link": link, "code": qr_svg(link, f"QR code of {link}") if is_open else "", "platform": platform}
     return dashboard.show_study("control.html", request, **content)
 

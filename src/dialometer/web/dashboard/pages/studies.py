@@ -37,9 +37,8 @@ def _card(dashboard: Dashboard, name: str, at_ms: int) -> dict[str, Any]:
     try:
         if running_studies.is_open(name):
             running = running_studies.running(name)
-            controls = dashboard.cached(running, "controls", running.store.control.current)
             numbers = numbers_of(dashboard, running, at_ms)
-            return card | {"title": running.study.spec.title, "state": controls.state, "numbers": numbers}
+            return card | {"title": running.study.spec.title, "state": dashboard.state_of(running), "numbers": numbers}
         study, problems = running_studies.checked(name)
         n_errors = sum(problem.severity == "error" for problem in problems)
         if study is not None:
