@@ -90,7 +90,7 @@ def groups_of(present: Collection[str]) -> list[Group]:
 
 @dataclass(frozen=True, slots=True)
 class SessionCounts:
-    """Sessions by what became of them. Excluded ones are counted under their state as well."""
+    """Sessions by what became of them. Excluded ones are counted under their state as well, withdrawn ones only there."""
 
     arrived: int
     active: int
@@ -116,7 +116,7 @@ def count_sessions(of: Iterable[CountedSession]) -> SessionCounts:
         declined=states["declined"],
         left=states["stale"],
         withdrawn=states["withdrawn"],
-        excluded=sum(session.is_excluded for session in all_sessions),
+        excluded=sum(session.is_excluded and session.state != "withdrawn" for session in all_sessions),
         valid=sum(session.state == "completed" and not session.is_excluded for session in all_sessions),
     )
 

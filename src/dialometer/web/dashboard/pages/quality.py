@@ -78,8 +78,16 @@ def _about(rule: QualityRule, running: RunningStudy) -> dict[str, Any]:
         "rule": rule.rule,
         "action": ACTIONS[rule.action],
         "when": WHEN[rule.acts],
-        "settings": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items()),
+        "settings": ", ".join(_setting(name, value) for name, value in settings.items()),
     }
+
+
+def _setting(name: str, value: str | int) -> str:
+    """``at_least_s: 4`` as "at least 4 s", ``n_allowed_failures: 1`` as "allowed failures: 1"."""
+    for ending, unit in (("_s", "s"), ("_minutes", "minutes"), ("_n", "answers")):
+        if name.endswith(ending):
+            return f"{name.removesuffix(ending).replace('_', ' ')} {value} {unit}"
+    return f"{name.removeprefix('n_').replace('_', ' ')}: {value}"
 
 
 def _grid(running: RunningStudy, root: str, marks: Mapping[str, SessionMark]) -> Grid:
