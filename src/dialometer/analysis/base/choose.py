@@ -370,8 +370,8 @@ def _provenance(data: StudyData, options: Options, by: Sequence[str]) -> dict[st
         made["stopped_because"] = data.look.stop_words
     times = data.judgments["answered_at"].drop_nulls()
     if len(times):
-        made["first_judgment"] = f"{times.min():%Y-%m-%d %H:%M} UTC"
-        made["last_judgment"] = f"{times.max():%Y-%m-%d %H:%M} UTC"
+        first, last = times.sort().dt.strftime("%Y-%m-%d %H:%M UTC").gather([0, -1])
+        made |= {"first_judgment": first, "last_judgment": last}
     return made
 
 
