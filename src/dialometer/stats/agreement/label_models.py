@@ -15,7 +15,7 @@ Checked in ``tests/stats/test_raters_models.py`` against ``crowdkit.aggregation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -101,15 +101,15 @@ def _likeliest(items: tuple[str, ...], classes: tuple[str, ...], posterior: Floa
 _LEAST = 1e-10  # probabilities are kept above it, so that one vote never rules a class out for good
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DawidSkene:
     """``posterior`` is items by classes; ``confusion`` is raters by true class by given class."""
 
     items: tuple[str, ...]
     classes: tuple[str, ...]
     raters: tuple[str, ...]
-    posterior: Floats = field(repr=False)
-    confusion: Floats = field(repr=False)
+    posterior: Floats
+    confusion: Floats
     prior: Floats
     accuracy: Mapping[str, Estimate]
     """Share of each rater's labels that are right, as the model sees it."""
@@ -121,6 +121,9 @@ class DawidSkene:
     def consensus(self) -> dict[str, str]:
         """The likeliest class of every item."""
         return _likeliest(self.items, self.classes, self.posterior)
+
+    def __repr__(self) -> str:
+        return f"DawidSkene({len(self.items)} items, share of right labels: {_by_rater(self.accuracy)})"
 
 
 def dawid_skene(
@@ -224,15 +227,15 @@ _HABIT_PRIOR = 10.0
 _EM_SMOOTHING = 0.01
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Mace:
     """``posterior`` is items by classes, ``habit`` raters by classes (what a rater gives when not knowing)."""
 
     items: tuple[str, ...]
     classes: tuple[str, ...]
     raters: tuple[str, ...]
-    posterior: Floats = field(repr=False)
-    habit: Floats = field(repr=False)
+    posterior: Floats
+    habit: Floats
     competence: Mapping[str, Estimate]
     """Probability that a rater knows the label rather than guesses; usable as a weight."""
     log_likelihood: float
@@ -244,6 +247,15 @@ class Mace:
     def consensus(self) -> dict[str, str]:
         """The likeliest class of every item."""
         return _likeliest(self.items, self.classes, self.posterior)
+
+    def __repr__(self) -> str:
+        return f"Mace({len(self.items)} items, competence: {_by_rater(self.competence)})"
+
+
+def _by_rater(values: Mapping[str, Estimate]) -> str:
+    """Raters from the lowest value to the highest."""
+    ordered = sorted(values.items(), key=lambda pair: pair[1].value)
+    return ", ".join(f"{rater} {estimate.value:.2f}" for rater, estimate in ordered)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,7 +37,7 @@ _LARGE = 1e3
 """The mean counts as an effect with this many residual standard deviations: as good as unlimited."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GStudy:
     """Variance components of ratings. A part that the design cannot tell from another is missing, and a note says so."""
 
@@ -51,6 +51,10 @@ class GStudy:
     notes: tuple[str, ...] = ()
     joined: tuple[tuple[str, str], ...] = ()
     """Components that cannot be separated from another, which holds them."""
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name} {value:.3g}" for name, value in self.components.items())
+        return f"GStudy({self.n_systems} systems, {self.n_items} items, {self.n_raters} raters; variances by {self.method}: {parts})"
 
     def _part(self, name: str) -> float:
         return self.components.get(name, 0.0)

@@ -30,7 +30,7 @@ METHOD = "cumulative link mixed model (logit, Laplace), random raters and items 
 INTERVAL = "Wald with Student's t, raters or items less one"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OrdinalSystems:
     """A fitted ordinal model with one coefficient for each system but the first."""
 
@@ -40,6 +40,11 @@ class OrdinalSystems:
     n_items: int
     df: float
     confidence: float
+
+    def __repr__(self) -> str:
+        first = self.systems[0]
+        odds = ", ".join(f"{name} {self.log_odds(name, first)[0]:.3g}" for name in self.systems[1:])
+        return f"OrdinalSystems({self.n_raters} raters, {self.n_items} items; log odds of a higher rating than {first}: {odds})"
 
     def _row(self, system: Any) -> np.ndarray:
         if system not in self.systems:

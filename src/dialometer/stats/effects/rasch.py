@@ -49,7 +49,7 @@ class RaterSeverity:
     is_extreme: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rasch:
     """A fitted many-facet Rasch model."""
 
@@ -64,6 +64,11 @@ class Rasch:
     homogeneity: Estimate
     """Chi-square test that all raters are equally severe."""
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        ordered = sorted(self.raters, key=lambda row: -row.severity.value)
+        severities = ", ".join(f"{row.rater} {row.severity.value:.2f}" for row in ordered)
+        return f"Rasch(severity in logits: {severities}; equally severe: p = {self.homogeneity.p_value:.3g})"
 
 
 class _Facets:
