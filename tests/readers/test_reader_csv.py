@@ -44,10 +44,10 @@ def test_unknown_options_and_values_are_refused_with_a_remedy(a_file):
 
 
 def test_lines_are_exact_even_after_cells_with_several_lines(a_file, problems_in):
-    table = TABLE + "d2,Who,hm,,,Rome\nd2,User,,,,Paris\nd1,User,again,,4,\n"
+    table = TABLE + "d2,Who,hm,,,Rome\nd2,User,,,2,Rome\nd1,User,again,,4,\n"
     found = [(problem.line, problem.field, problem.message) for problem in problems_in(a_file("d.csv", table))]
     assert found == [
-        (7, "city", "'city' changes within dialogue 'd2': 'Rome' before, 'Paris' here"),
+        (7, "rating", "'rating' changes within dialogue 'd2': None before, '2' here"),
         (6, "speaker", "turn 2: speaker 'Who' has no known role"),
         (7, "text", "turn 3 is empty"),
     ]
@@ -83,3 +83,17 @@ def test_rows_of_empty_cells_mean_nothing(a_file):
 def test_a_misspelt_column_is_suggested(a_file, problems_in):
     (problem,) = problems_in(a_file("d.csv", "dialogue_id,speeker,text\na,User,x\n"))
     assert problem.remedy == "did you mean 'speeker'?"
+
+
+def test_tables_of_messages_as_chat_platforms_write_them(a_file):
+    table = "conversation_id;message_no;role;content;ms\n7;1;user;Hi;10\n7;2;assistant;Hello;20\n8;1;user;Bye;5\n"
+    reading = read_dialogues(a_file("d.csv", table))
+    first, second = reading
+    assert [(turn.speaker, turn.text, turn.role) for turn in first.turns] == [
+        ("user", "Hi", "user"),
+        ("assistant", "Hello", "agent"),
+    ]
+    assert (first.id, dict(first.metadata), dict(second.metadata)) == ("7", {}, {"message_no": "1", "ms": "5"})
+    told = [problem.message for problem, _ in reading.kinds_of_warnings]
+    assert "the column 'conversation_id' is read as 'dialogue_id'" in told
+    assert any("'message_no' changes within dialogues" in words for words in told)

@@ -58,12 +58,16 @@ Speakers = Annotated[
 
 
 def speaker_roles(entries: list[str] | None) -> dict[str, Role]:
-    """``NAME=ROLE`` for each speaker."""
+    """``NAME=ROLE`` for each speaker; several may be given with commas between them."""
     from dialometer.errors import DialometerError
     from dialometer.model.dialogue import ROLES
 
     roles: dict[str, Role] = {}
+    single: list[str] = []
     for entry in entries or []:
+        parts = entry.split(",")
+        single += parts if all(part.rpartition("=")[2].strip() in ROLES for part in parts) else [entry]
+    for entry in single:
         name, separator, given = entry.rpartition("=")
         role = next((role for role in ROLES if role == given.strip()), None)
         if not separator or not name.strip() or role is None:

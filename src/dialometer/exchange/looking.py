@@ -20,6 +20,7 @@ from dialometer.model.dialogue import Dialogue, Role
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.readers import read_dialogues
 from dialometer.readers.columnar import is_columnar
+from dialometer.readers.dialogue_file import recognised_formats
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 from dialometer.readers.turn_parts import turn_as_json
@@ -42,7 +43,7 @@ def look_at(path: Path, format_name: str = "", speakers: Mapping[str, Role] | No
     try:
         said = _dialogues(path, format_name, speakers or {})
     except ReadError as error:
-        other = judged or (None if format_name else _table(path))
+        other = judged or (None if format_name or _is_of_turns(path) else _table(path))
         if other is None or not path.exists():
             raise error
         return other
@@ -203,6 +204,11 @@ def _table(path: Path) -> Found | None:
     except DialometerError:
         return None
     return {"kind": "table", "format": "", "columns": columns} if len(columns) > 1 else None
+
+
+def _is_of_turns(path: Path) -> bool:
+    """Whether a table has the columns of turns: then it is a file of dialogues, with mistakes."""
+    return path.is_file() and "csv" in recognised_formats(SourceFile(path))
 
 
 # folders

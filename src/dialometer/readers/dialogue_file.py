@@ -76,9 +76,20 @@ class DialogueFile(Iterator[Dialogue]):
                 self.n_dialogues += 1
                 yield dialogue
         if not self.n_dialogues and not problems.n_errors:
-            remedy = f"is it really of the format '{self.format}'?"
-            message = "no dialogue could be read" if problems.n_warnings else "there are no dialogues in the file"
-            problems.of_file(problems.problem(message, remedy=remedy))
+            message, remedy, line = (
+                "there are no dialogues in the file",
+                f"is it really of the format '{self.format}'?",
+                0,
+            )
+            if why := next((one for one in problems.warnings if one.line), None):
+                message, remedy, line = (
+                    f"no dialogue could be read: {why.message.removeprefix('left out: ')}",
+                    why.remedy or remedy,
+                    why.line,
+                )
+            elif problems.n_warnings:
+                message = "no dialogue could be read"
+            problems.of_file(problems.problem(message, remedy=remedy, line=line))
         problems.finish()
 
 

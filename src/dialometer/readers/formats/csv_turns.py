@@ -13,6 +13,14 @@ from dialometer.readers.table_rows import TableRow, plain_column, table_rows
 
 NEEDED = ("dialogue_id", "speaker", "text")
 OWN = (*NEEDED, "role")
+ALSO = {
+    "dialogue_id": ("dialogue", "dialog_id", "dialog", "conversation_id", "conversation", "chat_id", "session_id"),
+    "speaker": ("sender", "author", "from", "role"),
+    "text": ("utterance", "message", "content"),
+}
+"""What the needed columns are called elsewhere."""
+MEANT = ("rating", "system", "bot", "model", "user")
+"""Columns about a whole dialogue that analyses use: these must not change within it."""
 
 
 @READERS.register("csv")
@@ -28,12 +36,14 @@ class CsvReader(Reader):
     def recognises(cls, head: Head) -> bool:
         """A header with the needed columns."""
         headers = ({plain_column(name) for name in head.columns(delimiter)} for delimiter in DELIMITERS)
-        return any(set(NEEDED) <= header for header in headers)
+        return any(
+            all(header & {name, *ALSO[name]} for name in NEEDED) and "winner" not in header for header in headers
+        )
 
     def drafts(self, source: SourceFile, problems: Problems) -> Iterator[DialogueDraft]:
         """One draft for the rows with the same id: as a stream, or put together where the rows of dialogues are mixed."""
-        rows = table_rows(source, problems, NEEDED, self.delimiter)
-        if not _is_mixed(table_rows(source, Problems(source.name), NEEDED, self.delimiter)):
+        rows = self._rows(source, problems)
+        if not _is_mixed(self._rows(source, Problems(source.name))):
             for dialogue_id, group in groupby(rows, key=_id_of):
                 yield _draft(dialogue_id, list(group), problems)
             return
@@ -43,6 +53,24 @@ class CsvReader(Reader):
             by_id.setdefault(_id_of(row), []).append(row)
         for dialogue_id, several in by_id.items():
             yield _draft(dialogue_id, several, problems)
+
+    def _rows(self, source: SourceFile, problems: Problems) -> Iterator[TableRow]:
+        """The rows with the needed columns under their own names."""
+        first = next(table_rows(source, Problems(source.name), (), self.delimiter), None)
+        by_plain = {plain_column(name): name for name in (first.cells if first else ())}
+        called = {}
+        for name in NEEDED:
+            other = next((also for also in ALSO[name] if also in by_plain), "")
+            if name not in by_plain and other:
+                called[by_plain[other]] = name
+                problems.assume(f"the column '{by_plain[other]}' is read as '{name}'")
+        needed = [next((column for column in called if called[column] == name), name) for name in NEEDED]
+        for row in table_rows(source, problems, needed, self.delimiter):
+            yield (
+                TableRow({called.get(name, name): cell for name, cell in row.cells.items()}, row.line)
+                if called
+                else row
+            )
 
 
 def _id_of(row: TableRow) -> str:
@@ -69,9 +97,12 @@ def _draft(dialogue_id: str, rows: list[TableRow], problems: Problems) -> Dialog
     for row in rows:
         cells = row.cells
         draft.turns.append(TurnDraft(cells["speaker"], cells["text"], cells.get("role", "").strip() or None, row.line))
-        for name, known in metadata.items():
+        for name, known in list(metadata.items()):
             here = cells[name].strip() or None
-            if here != known:
+            if here != known and name not in MEANT:
+                problems.assume(f"the column '{name}' changes within dialogues and is not kept for those")
+                del metadata[name]
+            elif here != known:
                 message = f"'{name}' changes within dialogue '{dialogue_id}': {known!r} before, {here!r} here"
                 remedy = "repeat the same value in every row of the dialogue"
                 draft.faults.append(problems.problem(message, remedy=remedy, line=row.line, field=name))
