@@ -13,12 +13,12 @@ from enum import IntEnum
 
 import numpy as np
 
+from dialometer.design.adaptive import draw_items, draw_systems, draws_items, floor_of, sets_of
 from dialometer.design.adjudication import Disputes
-from dialometer.design.arena_pairs import draw_pair
 from dialometer.errors import AssignmentError
 from dialometer.model.design import Block
 from dialometer.model.item import ArenaItem, Item, PairItem, ResponsesItem
-from dialometer.model.session import Draw, DrawnPair, Plan, Snapshot, Task
+from dialometer.model.session import Draw, DrawnSystems, Plan, Snapshot, Task
 from dialometer.model.study import Study
 from dialometer.quality.gold import Gold, placed_gold
 
@@ -78,12 +78,13 @@ def draw_session(study: Study, snapshot: Snapshot) -> Draw:
     cell = _draw_cell(study, snapshot)
     blocks = _draw_block_order(study, cell, snapshot.cell_counts.get(cell, 0))
     items: dict[str, tuple[str, ...]] = {}
+    pairs: dict[str, DrawnSystems] = {}
     for name in blocks:
         block = next(block for block in study.blocks if block.name == name)
-        items[name] = _draw_items(study, block, cell, snapshot)
+        items[name] = _draw_items(study, block, cell, snapshot, pairs)
     if not any(items.values()):
         raise AssignmentError("every item of this study has all the judgments it needs")
-    pairs = _draw_pairs(study, items, snapshot)
+    pairs |= _draw_pairs(study, items, snapshot)
     return Draw(snapshot.ordinal, cell, blocks, items, pairs, _chances(study, items, snapshot))
 
 
@@ -122,26 +123,28 @@ def draw_adjudication(
 
 def draw_more(study: Study, draw: Draw, snapshot: Snapshot) -> Draw:
     """The draw with one more batch of items, for raters who may go on as long as they like; unchanged when none is left."""
-    items = dict(draw.items)
+    items, pairs = dict(draw.items), dict[str, DrawnSystems]()
     for block in study.blocks:
         given = draw.items.get(block.name, ())
         seen = replace(snapshot, ordinal=draw.ordinal, seen_items=snapshot.seen_items | set(given))
-        items[block.name] = given + _draw_items(study, block, draw.cell, seen, n_given=len(given))
-    pairs, chances = _draw_pairs(study, items, snapshot), _chances(study, items, snapshot)
+        items[block.name] = given + _draw_items(study, block, draw.cell, seen, pairs, n_given=len(given))
+    pairs |= _draw_pairs(study, items, snapshot)
+    chances = _chances(study, items, snapshot)
     return replace(draw, items=items, pairs={**pairs, **draw.pairs}, chances={**chances, **draw.chances})
 
 
-def _draw_pairs(study: Study, items: Mapping[str, tuple[str, ...]], snapshot: Snapshot) -> dict[str, DrawnPair]:
-    """Which two systems the rater meets in each arena item."""
-    pairs: dict[str, DrawnPair] = {}
+def _draw_pairs(study: Study, items: Mapping[str, tuple[str, ...]], snapshot: Snapshot) -> dict[str, DrawnSystems]:
+    """Which systems the rater gets in each item that leaves a choice: two in an arena, or some of an item's responses."""
+    pairs: dict[str, DrawnSystems] = {}
+    is_adaptive = floor_of(study) is not None and snapshot.source != "model"  # judges rate everything
     for item_id in (item_id for ids in items.values() for item_id in ids):
         item = study.items_by_id[item_id]
-        if isinstance(item, ArenaItem):
-            round_ = snapshot.item_counts.get(item.id, 0) // len(item.pairs)
+        if isinstance(item, ArenaItem) or (is_adaptive and len(sets_of(study, item)) > 1):
+            round_ = snapshot.item_counts.get(item.id, 0) // len(sets_of(study, item))
             number = study.item_numbers[item.id]
             rounds = _rng(study, _Stream.PAIR_ROUNDS, number, round_)
             rng = _rng(study, _Stream.PAIRS, snapshot.ordinal, number)
-            pairs[item.id] = draw_pair(study.spec.arena, item, snapshot, rng=rng, rounds=rounds)
+            pairs[item.id] = draw_systems(study, item, snapshot, rng=rng, rounds=rounds)
     return pairs
 
 
@@ -204,8 +207,11 @@ def _gold_rules(study: Study) -> list[Gold]:
     return [rule for rule in study.spec.quality if isinstance(rule, Gold)]
 
 
-def _draw_items(study: Study, block: Block, cell: int, snapshot: Snapshot, n_given: int = 0) -> tuple[str, ...]:
-    """The items of one block (or one more batch), in the order they will be shown."""
+def _draw_items(
+    study: Study, block: Block, cell: int, snapshot: Snapshot, pairs: dict[str, DrawnSystems], n_given: int = 0
+) -> tuple[str, ...]:
+    """The items of one block (or one more batch), in the order they will be shown; ``pairs`` gets the systems of items that were
+    drawn by what is open."""
     design = study.spec.design
     placed = placed_gold(study)
     out = placed | snapshot.seen_items
@@ -223,8 +229,13 @@ def _draw_items(study: Study, block: Block, cell: int, snapshot: Snapshot, n_giv
     block_number = [b.name for b in study.blocks].index(block.name)
     rng = _rng(study, _Stream.ITEMS, snapshot.ordinal, block_number, n_given)
     # The least judged items first, ties by chance; then back into file order, so that a fixed order is the file's.
-    chosen = np.lexsort((rng.random(len(pool)), counts))[:n_wanted]
-    ids = [pool[i].id for i in sorted(chosen)]
+    wanted = np.lexsort((rng.random(len(pool)), counts))
+    chosen = {pool[i].id for i in wanted[:n_wanted]}
+    if draws_items(study) and snapshot.source != "model":
+        drawn = draw_items(study, [pool[i] for i in wanted], n_wanted, snapshot, rng)
+        pairs |= drawn
+        chosen = set(drawn)
+    ids = [item.id for item in pool if item.id in chosen]
     if design.item_order == "random":
         rng = _rng(study, _Stream.ITEM_ORDER, snapshot.ordinal, block_number, n_given)
         ids = [ids[i] for i in rng.permutation(len(ids))]
@@ -311,7 +322,7 @@ def _system_orders(study: Study, draw: Draw, block: str, items: Sequence[Item]) 
     pending: dict[int, list[tuple[int, ...]]] = {}
     orders = []
     for number, item in enumerate(items):
-        systems = draw.pairs[item.id].systems if isinstance(item, ArenaItem) else _systems_shown(study, draw, item)
+        systems = _systems_shown(study, draw, item)
         if how == "fixed" or not isinstance(item, ResponsesItem | PairItem | ArenaItem):
             orders.append(systems)
             continue
@@ -329,12 +340,15 @@ def _system_orders(study: Study, draw: Draw, block: str, items: Sequence[Item]) 
 
 
 def _systems_shown(study: Study, draw: Draw, item: Item) -> tuple[str, ...]:
-    """The systems of which a rater sees something: all, or those that a Latin square gives to this rater and item.
+    """The systems of which a rater sees something: all, those that were drawn, or those that a Latin square gives to this
+    rater and item.
 
     Over consecutive raters each item shows each system equally often, and so does each rater over consecutive items.
     """
     systems, n_shown = tuple(item.systems), study.n_systems_shown(item)
     n = len(systems)
+    if item.id in draw.pairs and len(draw.pairs[item.id].systems) < n:
+        return draw.pairs[item.id].systems
     if n_shown == n or draw.disputes:
         return systems
     round_, place = divmod(draw.ordinal - 1, n)

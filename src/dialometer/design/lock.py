@@ -27,7 +27,7 @@ LATER: dict[str, tuple[str, ...]] = {
     "arena": (),
     "analysis": ("bins", "judges", "looks", "spending", "stop"),
     "authors": (),
-    "design": ("hold_minutes", "people_rate", "systems_per_item"),
+    "design": ("assignment", "hold_minutes", "people_rate", "systems_per_item"),
     "judges": (),
     "licence": (),
     "live": (),

@@ -32,6 +32,9 @@ def study_schema() -> dict[str, Any]:
     expected["anyOf"] = [{"type": "string"}, {"type": expected.pop("type"), "items": expected.pop("items")}]
     rate = definitions["Design"]["properties"]["people_rate"]
     rate["anyOf"] = [{"$ref": rate.pop("$ref")}, {"type": "number", "exclusiveMinimum": 0, "maximum": 1}]
+    assignment = definitions["Design"]["properties"]["assignment"]
+    rules = definitions["Assignment"]["properties"]["rule"]["enum"]
+    assignment["anyOf"] = [{"$ref": assignment.pop("$ref")}, {"type": "string", "enum": rules}]
     names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
     definitions["Analysis"]["properties"]["judges"]["anyOf"] += [{"type": "string"}, names]
     definitions["Recruitment"]["properties"]["platform"]["enum"] = PLATFORMS.names()

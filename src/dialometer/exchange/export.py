@@ -26,7 +26,7 @@ from dialometer.exchange.export_tables import (
     ADJUDICATIONS,
     ANSWERS,
     CHAT_TURNS,
-    DRAWN_PAIRS,
+    DRAWN_SYSTEMS,
     FINDINGS,
     SCREENS,
     ExportTable,
@@ -39,10 +39,10 @@ from dialometer.exchange.export_tables import (
     detail_tables,
     finding_frames,
     judgments_table,
-    pair_draw_frames,
     screen_frames,
     session_frames,
     sessions_table,
+    system_draw_frames,
 )
 from dialometer.exchange.formula_cells import OPTION, escaped
 from dialometer.model.session import Session
@@ -262,7 +262,7 @@ class _Job:
         if any(item.kind in ("chat", "arena") for item in self.study.items):
             self._write(CHAT_TURNS, chat_frames(self.store, raters, self.study, sessions))
         if any(session.draw.pairs for session in sessions):
-            self._write(DRAWN_PAIRS, pair_draw_frames(raters, sessions))
+            self._write(DRAWN_SYSTEMS, system_draw_frames(raters, sessions))
         if any(session.draw.disputes for session in sessions):
             self._write(ADJUDICATIONS, adjudication_frames(self.store, raters, sessions))
         if is_about_dialogues(self.study):

@@ -148,17 +148,16 @@ CHAT_TURNS = ExportTable(
 )
 
 
-DRAWN_PAIRS = ExportTable(
-    "drawn_pairs",
-    "one pair of systems that was drawn for a rater's arena a row",
+DRAWN_SYSTEMS = ExportTable(
+    "drawn_systems",
+    "one set of systems that was drawn for a rater's item a row: the two of an arena, or by adaptive assignment",
     {
         "rater": _RATER,
         "session": _SESSION,
         "source": COLUMNS["source"],
         "item": COLUMNS["item"],
-        "first": (pl.String, "one of the two systems, in the order of the study file"),
-        "second": (pl.String, "the other one"),
-        "probability": (pl.Float64, "how likely it was, at that moment, that these two were drawn"),
+        "systems": (pl.String, "the systems, in the order of the study file, separated by |"),
+        "probability": (pl.Float64, "how likely it was, at that moment, that these were drawn"),
     },
 )
 
@@ -398,14 +397,14 @@ def adjudication_frames(store: Store, raters: RaterNames, sessions: Iterable[Ses
     return frames(ADJUDICATIONS, rows())
 
 
-def pair_draw_frames(raters: RaterNames, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:
-    """Which two systems met in each arena, by order of arrival."""
+def system_draw_frames(raters: RaterNames, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:
+    """Which systems were drawn for each item, by order of arrival."""
     rows = (
-        (*raters.of(session.id), item_id, *pair.systems, pair.probability)
+        (*raters.of(session.id), item_id, "|".join(drawn.systems), drawn.probability)
         for session in sessions
-        for item_id, pair in session.draw.pairs.items()
+        for item_id, drawn in session.draw.pairs.items()
     )
-    return frames(DRAWN_PAIRS, rows)
+    return frames(DRAWN_SYSTEMS, rows)
 
 
 def session_frames(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar, overload
 
+from dialometer.design.adaptive import deciding_criterion, floor_of, open_by_ratings, open_by_votes
 from dialometer.design.assign import draw_adjudication, draw_more, draw_session
-from dialometer.design.checks.items import uncertain_criterion
 from dialometer.design.lock import fingerprint
 from dialometer.errors import AnswersRejected, AssignmentError, FlowError
 from dialometer.flow.adjudication import PLATFORM, settling, with_said
@@ -23,7 +23,6 @@ from dialometer.model.session import (
     Answer,
     Draw,
     Judgment,
-    PairVotes,
     Receipt,
     ScreenVisit,
     Session,
@@ -149,7 +148,7 @@ class Flow:
         at_ms = self.clock() if at_ms is None else at_ms
         self._refuse_blocked(external_id)
         session_id, token = secrets.token_urlsafe(12), token or new_token()
-        votes = self._votes(source)
+        openness = self._openness(source)
         session = self.store.sessions.arrive(
             session_id=session_id,
             token=token,
@@ -160,7 +159,7 @@ class Flow:
             study_version=self.version,
             at_ms=at_ms,
             patience=self.patience(at_ms),
-            choose=choose or (lambda snapshot: self._choose(replace(snapshot, pair_votes=votes))),
+            choose=choose or (lambda snapshot: self._choose(replace(snapshot, openness=openness))),
             conditions=self.study.cells,
             is_proven=is_proven,
             per_minute=per_minute,
@@ -188,13 +187,17 @@ class Flow:
             choose=lambda snapshot: draw_adjudication(self.study, snapshot, now.open, now.n_done),
         )
 
-    def _votes(self, source: Source) -> Mapping[tuple[str, str], PairVotes]:
-        """How the votes stand, for arenas that draw uncertain pairs. Read before the assigning transaction, which should be
-        short: a vote that comes in between changes the next draw, and the probability that is stored is the one used."""
-        spec = self.study.spec
-        is_wanted = spec.items.kind == "arena" and spec.arena.pairs == "uncertain"
-        criterion = uncertain_criterion(self.study) if is_wanted else None
-        return {} if criterion is None else self.store.records.pair_votes(criterion, source)
+    def _openness(self, source: Source) -> Mapping[tuple[str, str], float]:
+        """How open comparisons are, for adaptive assignment. Read before the assigning transaction, which should be short: an
+        answer that comes in between changes the next draw, and the probability that is stored is the one used."""
+        study, records = self.study, self.store.records
+        criterion = deciding_criterion(study) if floor_of(study) is not None and source != "model" else None
+        if criterion is None:
+            return {}
+        scale = study.spec.scales[criterion.scale]
+        if scale.compares:
+            return open_by_votes(study, records.pair_votes(criterion.name, source))
+        return open_by_ratings(study, scale, records.rating_counts(criterion.name, source))
 
     def patience(self, at_ms: int) -> Patience:
         """Which sessions have left their slots by now, by the study's design."""
@@ -423,10 +426,10 @@ class Flow:
 
     def _extend(self, session: Session, timing: Timing) -> int:
         """Gives one more batch; the session stays at its step, where the new items now begin, or passes on if none is left."""
-        votes = self._votes(session.source)
+        openness = self._openness(session.source)
         extended = self.store.sessions.extend(
             session.id,
-            lambda current, snapshot: draw_more(self.study, current.draw, replace(snapshot, pair_votes=votes)),
+            lambda current, snapshot: draw_more(self.study, current.draw, replace(snapshot, openness=openness)),
             timing.submitted_at_ms,
         )
         return session.step if extended.draw != session.draw else session.step + 1

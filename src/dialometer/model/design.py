@@ -141,6 +141,28 @@ class Block(Part):
     set: Change = Field(default_factory=Change, description="What this block changes in what a rater sees.")
 
 
+class Assignment(Part):
+    """How raters are spread over the comparisons of systems."""
+
+    rule: Literal["balanced", "adaptive"] = Field(
+        default="balanced",
+        description="All systems equally often, or raters go where the answers so far leave it most open which system is better. "
+        "The probability of every draw is stored, and the analysis weights answers by it.",
+    )
+    floor: float = Field(
+        default=0.3,
+        ge=0.1,
+        le=1,
+        description="With adaptive assignment: the share of draws that is spread evenly, so that each comparison keeps a chance.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_rule(cls, given: Any) -> Any:
+        """``assignment: adaptive`` is the rule with its usual floor."""
+        return {"rule": given} if isinstance(given, str) else given
+
+
 class Design(Part):
     """Who sees what, in which order, how often."""
 
@@ -161,6 +183,10 @@ class Design(Part):
         ge=1,
         description="How many of an item's responses each rater rates, counterbalanced over raters and items; "
         "all if left out.",
+    )
+    assignment: Assignment = Field(
+        default_factory=Assignment,
+        description="How raters are spread over comparisons: `balanced`, or `adaptive` for where the answer is most open.",
     )
     quota_per: Literal["study", "condition", "cell"] = Field(
         default="study",

@@ -23,10 +23,10 @@ NO_DATE_MS = 1
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnPair:
-    """The two systems that meet in an arena, in file order, and how likely it was that these two were drawn."""
+class DrawnSystems:
+    """The systems that a rater was given on an item, in file order, and how likely it was that these were drawn."""
 
-    systems: tuple[str, str]
+    systems: tuple[str, ...]
     probability: float
 
 
@@ -61,8 +61,8 @@ class Draw:
     cell: int
     blocks: tuple[str, ...]
     items: Mapping[str, tuple[str, ...]]
-    pairs: Mapping[str, DrawnPair] = field(default_factory=dict)
-    """For arena items: the two systems by item."""
+    pairs: Mapping[str, DrawnSystems] = field(default_factory=dict)
+    """For arena items and adaptive assignment: the systems by item."""
     chances: Mapping[str, float] = field(default_factory=dict)
     """For items that were drawn by chance: the probability with which each was. Items that are missing were certain."""
     disputes: Mapping[str, tuple[Dispute, ...]] = field(default_factory=dict)
@@ -245,5 +245,5 @@ class Snapshot:
     is_open: bool = True
     seen_items: frozenset[str] = frozenset()
     source: Source = "person"
-    pair_votes: Mapping[tuple[str, str], PairVotes] = field(default_factory=dict)
-    """For arenas that draw uncertain pairs: the votes so far."""
+    openness: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """For adaptive assignment: how open the comparison of every two systems is; one that is missing is wholly open."""

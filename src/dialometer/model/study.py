@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SerializeAsAny
 
-from dialometer.model.analysis_plan import Analysis
+from dialometer.model.analysis_plan import Analysis, Comparison
 from dialometer.model.design import (
     MAIN_BLOCK,
     Block,
@@ -68,7 +68,7 @@ class Arena(Part):
     pairs: Literal["balanced", "uncertain"] = Field(
         default="balanced",
         description="Which two systems meet: all pairs equally often, or more often those whose votes leave it most open "
-        "which is better. The probability of every draw is stored, and reports weight votes by it.",
+        "which is better (adaptive assignment). The probability of every draw is stored, and reports weight votes by it.",
     )
     floor: float = Field(
         default=0.2,
@@ -296,6 +296,12 @@ class Study:
     def own_key(self, shown: str) -> str:
         """The key under which a screen is stored, by what pages and the API call it; a key stays as it is."""
         return "/".join(self.own_id(part) for part in shown.split("/"))
+
+    @property
+    def primary_comparison(self) -> Comparison | None:
+        """The comparison that decides the study, where it declares one."""
+        analysis = self.spec.analysis
+        return next((one for one in analysis.comparisons if one.name == analysis.primary), None)
 
     @cached_property
     def criteria_by_name(self) -> dict[str, Criterion]:

@@ -7,8 +7,8 @@ left out is everything that does not touch the judgments (pages, questionnaires,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,27 +37,117 @@ class _Crew:
     """For each system how much better each rater finds it than others do."""
     shift: NDArray[np.int64]
     """Where raters begin in the circle of systems, if they see only some of an item's."""
+    pools: dict[tuple[str, int], NDArray[np.int64]] = field(default_factory=dict)
+    """By block and pool, the numbers of the items of every rater."""
+
+    def items(
+        self, study: Study, block: Block, place: int, n_wanted: int, n_items: int, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """The items of every rater in a pool, drawn when they are first asked for."""
+        if (block.name, place) not in self.pools:
+            self.pools[block.name, place] = _give_items(n_wanted, n_items, len(self.cell), rng)
+        return self.pools[block.name, place]
+
+
+class Assigner(Protocol):
+    """Decides by the answers so far which systems each rater gets, and on which items."""
+
+    n_at_once: int
+    """Raters who are under way at the same time, and do not see each other's answers."""
+
+    def draw(
+        self, items: Sequence[Item], given: Sequence[int], rng: np.random.Generator
+    ) -> tuple[Sequence[int], Sequence[Sequence[str]], Sequence[float]]:
+        """For one rater the numbers of items (``given`` are those of a balanced study), the systems and the probabilities."""
+
+    def observe(self, columns: Columns) -> None:
+        """Takes in what some raters answered."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What raters get of one pool of items: raters × items, and × systems for what is shown."""
+
+    items: tuple[Item, ...]
+    number: NDArray[np.int64]
+    is_shown: NDArray[np.bool_]
+    probability: Floats | None = None
+
+    def of(self, who: NDArray[np.int64]) -> _Given:
+        """Of some raters."""
+        probability = None if self.probability is None else self.probability[who]
+        return _Given(self.items, self.number[who], self.is_shown[who], probability)
 
 
 def simulate_judgments(
-    study: Study, truth: Truth, habits: Habits, *, n_raters: int, seed: int, shifts: Mapping[int, float] | None = None
+    study: Study,
+    truth: Truth,
+    habits: Habits,
+    *,
+    n_raters: int,
+    seed: int,
+    shifts: Mapping[int, float] | None = None,
+    assigner: Assigner | None = None,
 ) -> Columns:
     """Judgments of a whole study: rater number, cell, block, item, system, criterion, value, choice, worst, side, position.
 
-    ``shifts`` raises what raters of a cell perceive, in standard deviations of quality: an effect of the condition itself.
+    ``shifts`` raises what raters of a cell perceive, in standard deviations of quality: an effect of the condition itself. With an
+    ``assigner`` raters come a few at a time, and there is a column for the probability of what was drawn.
     """
     rng = np.random.default_rng([seed, 5])
     crew = _draw_crew(study, habits, n_raters, seed, rng)
+    everyone = np.arange(n_raters)
+    if assigner is None:
+        parts = _judged_by(study, truth, habits, crew, everyone, shifts or {}, rng, None)
+    else:
+        parts = []
+        for start in range(0, n_raters, assigner.n_at_once):
+            few = everyone[start : start + assigner.n_at_once]
+            made = _judged_by(study, truth, habits, crew, few, shifts or {}, rng, assigner)
+            assigner.observe(_together(made))
+            parts += made
+    return _together(parts)
+
+
+def _together(parts: Sequence[Columns]) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+
+
+def _judged_by(
+    study: Study,
+    truth: Truth,
+    habits: Habits,
+    crew: _Crew,
+    raters: NDArray[np.int64],
+    shifts: Mapping[int, float],
+    rng: np.random.Generator,
+    assigner: Assigner | None,
+) -> list[Columns]:
+    """What some raters judge, all blocks and criteria."""
     parts: list[Columns] = []
     for block in study.blocks:
         n_before = 0
-        for items, n_wanted in _pools(study, block):
-            given = _give_items(n_wanted, len(items), n_raters, rng)
+        for place, (items, n_wanted) in enumerate(_pools(study, block)):
+            number = crew.items(study, block, place, n_wanted, len(items), rng)
+            given = _Given(items, number, _shown(study, items, number, crew.shift))
+            if assigner is not None:
+                given = _assigned(given, raters, assigner if place == 0 else None, rng)
             for criterion in study.block_criteria(block):
-                made = _criterion_columns(study, truth, habits, crew, block, criterion, items, given, shifts or {}, rng)
+                made = _criterion_columns(study, truth, habits, crew, raters, block, criterion, given, shifts, rng)
                 parts += [{**part, "position": part["position"] + n_before} for part in made]
             n_before += n_wanted
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    return parts
+
+
+def _assigned(given: _Given, raters: NDArray[np.int64], assigner: Assigner | None, rng: np.random.Generator) -> _Given:
+    """The same with what the assigner draws for some raters; gold items are not drawn."""
+    number, is_shown, probability = given.number.copy(), given.is_shown.copy(), np.ones(given.number.shape)
+    for rater in raters if assigner is not None else ():
+        numbers, systems, chances = assigner.draw(given.items, number[rater].tolist(), rng)
+        number[rater], probability[rater] = numbers, chances
+        for place, (i, shown) in enumerate(zip(numbers, systems, strict=True)):
+            is_shown[rater, place] = [name in shown for name in _systems(given.items[i])]
+    return replace(given, number=number, is_shown=is_shown, probability=probability)
 
 
 def _draw_crew(study: Study, habits: Habits, n_raters: int, seed: int, rng: np.random.Generator) -> _Crew:
@@ -118,21 +208,24 @@ def _criterion_columns(
     truth: Truth,
     habits: Habits,
     crew: _Crew,
+    raters: NDArray[np.int64],
     block: Block,
     criterion: Criterion,
-    items: Sequence[Item],
-    given: NDArray[np.int64],
+    given: _Given,
     shifts: Mapping[int, float],
     rng: np.random.Generator,
 ) -> list[Columns]:
     parts = []
+    items = given.items
     for cell, condition in enumerate(study.cells):
-        who = np.flatnonzero(crew.cell == cell)
+        who = raters[crew.cell[raters] == cell]
         if not len(who):
             continue
         shown = study.presentation(condition, block)
         scale = study.scale_for(criterion, shown)
-        item = given[who]  # raters × items
+        drawn = given.of(who)
+        item, is_shown = drawn.number, drawn.is_shown  # raters × items, and × systems
+        n_shown = is_shown.sum(axis=2)
         names, qualities = _compared(truth, items, item, criterion.name, who)
         n_systems = names.shape[2]
         calm = habits.text_anchor_calm if shown.anchor in ("text", "both") else 0.0
@@ -141,7 +234,6 @@ def _criterion_columns(
             perceived = perceived + rng.normal(0, truth.item_sd, perceived.shape)
         if habits.taste_sd:
             perceived = perceived + _tastes(crew, who, names)
-        is_shown, n_shown = _shown(study, items, item, crew.shift[who])
         order = np.argsort(rng.random(perceived.shape) + ~is_shown, axis=2)  # order[r, i, place] = system
         side = np.argsort(order, axis=2) + 1
         if n_systems > 1:
@@ -155,6 +247,7 @@ def _criterion_columns(
             "rater": np.broadcast_to(who[:, None] + 1, item.shape),
             "item": np.array([entry.id for entry in items])[item],
             "position": np.broadcast_to(np.arange(1, item.shape[1] + 1), item.shape),
+            **({} if drawn.probability is None else {"probability": drawn.probability}),
         }
         anchor = study.shown_anchors(shown, [criterion]).get(criterion.name)
         fixed = {"cell": cell, "block": block.name, "criterion": criterion.name, "scale": scale.type}
@@ -200,14 +293,14 @@ def _tastes(crew: _Crew, who: NDArray[np.int64], names: NDArray[Any]) -> Floats:
 
 def _shown(
     study: Study, items: Sequence[Item], given: NDArray[np.int64], shift: NDArray[np.int64]
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which systems each rater sees on each item, raters × items × systems, and how many."""
+) -> NDArray[np.bool_]:
+    """Which systems each rater sees on each item, raters × items × systems."""
     n = 2 if isinstance(items[0], ArenaItem) else len(_systems(items[0]))
     if study.spec.design.systems_per_item is None:
-        return np.ones((*given.shape, n), dtype=np.bool_), np.full(given.shape, n)
+        return np.ones((*given.shape, n), dtype=np.bool_)
     n_shown = np.array([study.n_systems_shown(item) for item in items])[given]
     first = np.array([study.item_numbers[item.id] for item in items])[given] + shift[:, None]
-    return (np.arange(n) - first[..., None]) % n < n_shown[..., None], n_shown
+    return np.asarray((np.arange(n) - first[..., None]) % n < n_shown[..., None])
 
 
 def _joined(names: NDArray[Any], n_shown: NDArray[np.int64]) -> NDArray[Any]:

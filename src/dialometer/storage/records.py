@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import polars as pl
 from sqlalchemy import (
     Boolean,
+    Column,
     Connection,
     CursorResult,
     Integer,
@@ -29,6 +30,7 @@ from sqlalchemy import (
 )
 
 from dialometer.model.quality import Finding
+from dialometer.model.scale import Value
 from dialometer.model.session import ERASED_STATES, Answer, Judgment, PairVotes, ScreenVisit, SessionRecord, Source
 from dialometer.storage import schema
 from dialometer.storage.database import StorePart
@@ -138,23 +140,30 @@ class Records(StorePart):
 
     def pair_votes(self, criterion: str, source: Source) -> dict[tuple[str, str], PairVotes]:
         """How the votes on a question stand between every two systems, by their names in order; a vote may be for neither."""
+        tally: dict[tuple[str, str], list[int]] = {}
+        for order, value, n in self._counted(judgments.c.order, criterion, source):
+            shown = json.loads(order) if order else []
+            if len(shown) != 2:
+                continue
+            counts = tally.setdefault((shown[0], shown[1]), [0, 0, 0])
+            counts[shown.index(value) if value in shown else 2] += n
+        return _both_orders(tally)
+
+    def rating_counts(self, criterion: str, source: Source) -> list[tuple[str, Value, int]]:
+        """How often every system got every value on a criterion."""
+        return self._counted(judgments.c.system, criterion, source)
+
+    def _counted(self, about: Column[str], criterion: str, source: Source) -> list[tuple[str, Value, int]]:
+        """How often each value was given, by another column; of raters who count."""
         chosen = (
-            select(judgments.c.order, judgments.c.value, func.count())
+            select(about, judgments.c.value, func.count())
             .join(sessions, sessions.c.id == judgments.c.session_id)
             .where(judgments.c.criterion == criterion, ~judgments.c.is_practice, sessions.c.source == source)
             .where(~sessions.c.is_excluded, sessions.c.state.not_in(ERASED_STATES), is_current(judgments))
-            .group_by(judgments.c.order, judgments.c.value)
+            .group_by(about, judgments.c.value)
         )
-        tally: dict[tuple[str, str], list[int]] = {}
         with self.database.reading() as connection:
-            for order, value, n in connection.execute(chosen):
-                shown = json.loads(order) if order else []
-                if len(shown) != 2:
-                    continue
-                counts = tally.setdefault((shown[0], shown[1]), [0, 0, 0])
-                choice = json.loads(value)
-                counts[shown.index(choice) if choice in shown else 2] += n
-        return _both_orders(tally)
+            return [(key, json.loads(value), n) for key, value, n in connection.execute(chosen)]
 
     # judgments as columns
 

@@ -13,7 +13,7 @@ from sqlalchemy import Row, Table
 
 from dialometer.errors import StorageError
 from dialometer.model.quality import Finding
-from dialometer.model.session import Answer, Dispute, Draw, DrawnPair, Judgment, ScreenVisit, Session
+from dialometer.model.session import Answer, Dispute, Draw, DrawnSystems, Judgment, ScreenVisit, Session
 from dialometer.storage.database import Values
 from dialometer.storage.schema import NO_TURN, answers, visits
 
@@ -65,7 +65,7 @@ def draw_from_json(text: str) -> Draw:
     raw = json.loads(text)
     # Thousands of sessions name the same items: each name is in memory once.
     items = {block: tuple(map(sys.intern, ids)) for block, ids in raw["items"].items()}
-    pairs = {item: DrawnPair((first, second), chance) for item, (first, second, chance) in raw.get("pairs", {}).items()}
+    pairs = {item: DrawnSystems(tuple(systems), chance) for item, (*systems, chance) in raw.get("pairs", {}).items()}
     disputes = {
         item: tuple(Dispute(criterion, system, turn, tuple(ids)) for criterion, system, turn, ids in several)
         for item, several in raw.get("disputes", {}).items()

@@ -1,8 +1,4 @@
-"""The conversations of an arena as data: for each side of each vote how long and how it was written, and the vote's weight.
-
-Where the study draws uncertain pairs more often, a vote weighs one over the probability of its draw, relative to a draw of all
-pairs alike (:mod:`dialometer.design.arena_pairs`).
-"""
+"""The conversations of an arena as data: for each side of each vote how long and how it was written."""
 
 from __future__ import annotations
 
@@ -12,15 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from dialometer.model.item import ArenaItem
-from dialometer.model.study import Study
 from dialometer.stats.ranking.style import STYLE, style_counts
 
 BATTLE_COLUMNS = {
     "rater": pl.String,
     "item": pl.String,
     "system": pl.String,
-    "weight": pl.Float64,
     "n_messages": pl.Int64,
     "n_replies": pl.Int64,
     "latency_s": pl.Float64,
@@ -31,11 +24,8 @@ Said = tuple[str, str, str, Mapping[str, Any]]
 """Item, role, text and details of a turn."""
 
 
-def battles_table(
-    study: Study, said: Iterable[tuple[str, Said]], draws: Mapping[tuple[str, str], float]
-) -> pl.DataFrame:
-    """One row for each system that a rater talked to, from the rater and the turns in order, and from the probability of each
-    rater's draw on each item."""
+def battles_table(said: Iterable[tuple[str, Said]]) -> pl.DataFrame:
+    """One row for each system that a rater talked to, from the rater and the turns in order."""
     turns = [(rater, *turn) for rater, turn in said if turn[3].get("system")]
     turns.sort(key=lambda turn: (turn[0], turn[1], str(turn[4]["system"])))
     rows = []
@@ -43,15 +33,11 @@ def battles_table(
         side = list(group)
         replies = [(text, details) for _, _, role, text, details in side if role == "agent"]
         latencies = [float(d["latency_s"]) for _, d in replies if isinstance(d.get("latency_s"), int | float)]
-        item = study.items_by_id.get(item_id)
-        even = 1 / len(item.pairs) if isinstance(item, ArenaItem) else 1.0
-        probability = draws.get((rater, item_id))
         rows.append(
             (
                 rater,
                 item_id,
                 system,
-                even / probability if probability else 1.0,
                 len(side) - len(replies),
                 len(replies),
                 sum(latencies) / len(latencies) if latencies else None,

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from dialometer.analysis.base.battles import BATTLE_COLUMNS, battles_table
 from dialometer.analysis.base.judge_verdicts import named_judges, one_verdict_each
 from dialometer.analysis.base.look_state import LookState
+from dialometer.design.adaptive import floor_of, weight_of
 from dialometer.errors import DialometerError
 from dialometer.exchange.export_folder import read_manifest
 from dialometer.exchange.formula_cells import is_escaped, restored_frame
-from dialometer.model.session import ADJUDICATORS, Session
+from dialometer.model.session import ADJUDICATORS, DrawnSystems, Session
 from dialometer.model.study import Study
 from dialometer.quality.gold import gold_items
 from dialometer.storage.counting.counts import OUTSIDE_STATES, main_sources
@@ -55,6 +56,13 @@ ANSWER_COLUMNS = {
     "value": pl.Float64,
 }
 FINDING_COLUMNS = {"rater": pl.String, "rule": pl.String, "action": pl.String, "reason": pl.String}
+DRAW_COLUMNS = {
+    "rater": pl.String,
+    "item": pl.String,
+    "systems": pl.String,
+    "probability": pl.Float64,
+    "weight": pl.Float64,
+}
 CHAT_COLUMNS = {
     "rater": pl.String,
     "item": pl.String,
@@ -90,6 +98,8 @@ class StudyData:
     """Judgments of adjudicators, which settle what raters disagree about; they count in nothing else."""
     battles: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=BATTLE_COLUMNS))
     """One row per system that a rater talked to in an arena: how it was written, and what the vote weighs."""
+    draws: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DRAW_COLUMNS))
+    """Adaptive assignment: one row per rater and item whose systems were drawn, with the probability and what answers weigh."""
     look: LookState | None = None
     """Which look these data are, where the study declares looks before its end."""
     shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -137,6 +147,7 @@ class StudyData:
             answers=self.answers.filter(is_kept),
             chats=self.chats.filter(is_kept),
             battles=self.battles.filter(is_kept),
+            draws=self.draws.filter(is_kept),
             n_left_out={**self.n_left_out, **({reason: n_out} if n_out else {})},
         )
 
@@ -181,6 +192,9 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = (), with
     )
     chats = chats_table(turns) if study.spec.items.kind == "chat" else pl.DataFrame(schema=CHAT_COLUMNS)
     battles = _battles(study, store, held, raters)
+    draws = draws_table(
+        study, ((raters[s.id], item, *_drawn(pair)) for s in held for item, pair in s.draw.pairs.items())
+    )
     if any(APART in name for name in raters.values()):
         without = ()  # such raters are told apart by their sessions
     del (
@@ -192,20 +206,35 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = (), with
         turns,
     )  # thousands of sessions with all their items: the table takes their place
     table = long_table(store.records.judgment_batches(), study, without=without)
-    return replace(select_data(study, table, sessions, answers, findings, chats, sources), battles=battles)
+    return replace(select_data(study, table, sessions, answers, findings, chats, sources), battles=battles, draws=draws)
 
 
 def _battles(study: Study, store: Store, held: list[Session], raters: Mapping[str, str]) -> pl.DataFrame:
-    """What was said in arenas, and how likely each pair of systems was drawn."""
+    """What was said in arenas."""
     if study.spec.items.kind != "arena":
         return pl.DataFrame(schema=BATTLE_COLUMNS)
-    said = (
+    return battles_table(
         (raters[session.id], (turn.item_id, turn.role, turn.text, turn.meta))
         for session in held
         for turn in store.conversations.turns(session.id)
     )
-    draws = {(raters[s.id], item): pair.probability for s in held for item, pair in s.draw.pairs.items()}
-    return battles_table(study, said, draws)
+
+
+def _drawn(drawn: DrawnSystems) -> tuple[str, float]:
+    return "|".join(drawn.systems), drawn.probability
+
+
+def draws_table(study: Study, drawn: Iterable[tuple[str, str, str, float]]) -> pl.DataFrame:
+    """What answers weigh, from rater, item, systems (joined by |) and probability of every draw; empty where assignment is
+    balanced, so that all weigh alike."""
+    if floor_of(study) is None:
+        return pl.DataFrame(schema=DRAW_COLUMNS)
+    rows = [
+        (rater, item, systems, probability, weight_of(study, study.items_by_id[item], probability))
+        for rater, item, systems, probability in drawn
+        if item in study.items_by_id
+    ]
+    return pl.DataFrame(rows, schema=DRAW_COLUMNS, orient="row")
 
 
 def select_data(
@@ -419,13 +448,14 @@ def _load_exported(study: Study, folder: Path, sources: tuple[str, ...]) -> Stud
         turns = spoken.select("session", "item", "role", "text", "said_at").rows()
         chats = chats_table((raters[session], (item, role, text, at_ms)) for session, item, role, text, at_ms in turns)
     data = select_data(study, _judgments(folder / "judgments.csv"), sessions, answers, findings, chats, sources)
-    if study.spec.items.kind != "arena" or not (folder / "drawn_pairs.csv").exists():
+    if (folder / "drawn_systems.csv").exists():
+        drawn = _read(folder / "drawn_systems.csv").select("session", "item", "systems", "probability").rows()
+        data = replace(data, draws=draws_table(study, ((raters[s], i, names, float(p)) for s, i, names, p in drawn)))
+    if study.spec.items.kind != "arena":
         return data
     said = _read(folder / "chat_turns.csv").select("session", "item", "role", "text", "details").rows()
-    drawn = _read(folder / "drawn_pairs.csv").select("session", "item", "probability").rows()
-    draws = {(raters[session], item): float(probability) for session, item, probability in drawn}
     spoken_turns = ((raters[s], (item, role, text, json.loads(details))) for s, item, role, text, details in said)
-    return replace(data, battles=battles_table(study, spoken_turns, draws))
+    return replace(data, battles=battles_table(spoken_turns))
 
 
 def _judgments(path: Path) -> pl.DataFrame:
@@ -513,6 +543,13 @@ def data_from_arrays(
         strict=False,
     )
     sessions = sessions.with_columns(_factor_columns(study, pl.col("cell")))
+    drawn: list[tuple[str, str, str, float]] = []
+    if "probability" in columns:
+        drawn = (
+            frame.select("rater", "item", "order", pl.Series("p", columns["probability"]))
+            .unique(["rater", "item"])
+            .rows()
+        )
     return StudyData(
         study,
         frame,
@@ -521,6 +558,7 @@ def data_from_arrays(
         pl.DataFrame(schema=FINDING_COLUMNS),
         ("simulated",),
         {},
+        draws=draws_table(study, drawn),
     )
 
 

@@ -121,6 +121,8 @@ class Codebook:
     items: tuple[str, ...]
     systems: tuple[str, ...]
     cell_of_rater: Ints
+    weights: Floats | None = None
+    """Adaptive assignment: what answers weigh, raters by items."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,8 @@ class Screens:
     y: Floats
     rater: Ints
     item: Ints
+    weight: Floats | None = None
+    """What each row weighs, where systems were assigned adaptively."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +192,8 @@ class Measure:
         n_items, n_systems = len(self.book.items), len(self.book.systems)
         row, keys = codes(self.rater * n_items + self.item)
         y = means_by_group(self.y, row * n_systems + self.system, len(keys) * n_systems)
-        return Screens(y.reshape(len(keys), n_systems), keys // n_items, keys % n_items)
+        rater, item, weights = keys // n_items, keys % n_items, self.book.weights
+        return Screens(y.reshape(len(keys), n_systems), rater, item, None if weights is None else weights[rater, item])
 
     def where(self, rows: NDArray[np.bool_]) -> Measure:
         """The measure with only these judgments; targets are counted anew."""
@@ -261,7 +266,7 @@ def _numeric_measures(data: StudyData) -> Measures:
         notes.append(f"{n_of(n_lost, 'judgment')} of raters without a known condition excluded; check the import.")
     if not len(rows):
         raise NotEnoughData("no numeric judgments that count", remedy="collect judgments, or look at the exclusions")
-    coding = _Coding(rows)
+    coding = _Coding(rows, data.draws)
     measures = [_measure(data.study, way, coding) for way in asked]
     kept = tuple(measure for measure in measures if measure is not None)
     missing = [way.criterion.name for way, measure in zip(asked, measures, strict=True) if measure is None]
@@ -294,7 +299,7 @@ def _cell_expression(study: Study) -> pl.Expr:
 class _Coding:
     """Names replaced by numbers, in sorted order of the names; the rows of one criterion at a time."""
 
-    def __init__(self, rows: pl.DataFrame) -> None:
+    def __init__(self, rows: pl.DataFrame, draws: pl.DataFrame) -> None:
         self.rows = rows
         self.levels = {name: rows[name].fill_null("").unique().sort() for name in ("rater", "item", "system")}
         self.n_turns = int(rows["turn"].fill_null(-1).max()) + 2  # type: ignore[arg-type]
@@ -302,7 +307,16 @@ class _Coding:
         of_rater = rows.select("rater", "_cell").unique("rater", keep="last")
         cells = np.zeros(len(names["rater"]), dtype=np.int64)
         cells[self._codes(of_rater, "rater")] = of_rater["_cell"].to_numpy()
-        self.book = Codebook(names["rater"], names["item"], names["system"], cells)
+        self.book = Codebook(names["rater"], names["item"], names["system"], cells, self._weights(draws))
+
+    def _weights(self, draws: pl.DataFrame) -> Floats | None:
+        """Raters by items; what was not drawn weighs 1."""
+        known = draws.filter(*(pl.col(name).is_in(self.levels[name].implode()) for name in ("rater", "item")))
+        if known.is_empty():
+            return None
+        weights = np.ones((len(self.levels["rater"]), len(self.levels["item"])))
+        weights[self._codes(known, "rater"), self._codes(known, "item")] = known["weight"].to_numpy()
+        return weights
 
     def _codes(self, rows: pl.DataFrame, name: str) -> Ints:
         coded = rows[name].fill_null("").cast(pl.Enum(self.levels[name])).to_physical()

@@ -16,6 +16,7 @@ import polars as pl
 
 from dialometer.analysis.base.data import EXCLUDED, FINDING_COLUMNS, StudyData, data_from_arrays
 from dialometer.analysis.base.wording import baseline
+from dialometer.analysis.planning.simulated_assignment import AdaptiveAssigner
 from dialometer.analysis.shared.comparisons import compared_systems, declared_factor, primary_comparison
 from dialometer.errors import DialometerError
 from dialometer.model.item import CandidateItem, Item
@@ -161,7 +162,8 @@ def simulated_data(
     The rules are those of a running study (``QualityRule.findings``), on the simulated answers to gold items, checks and
     scales. Rules about time are left out: these raters have no clock.
     """
-    columns = simulate_judgments(study, truth, habits, n_raters=n_raters, seed=seed, shifts=shifts)
+    assigner = AdaptiveAssigner.of(study)
+    columns = simulate_judgments(study, truth, habits, n_raters=n_raters, seed=seed, shifts=shifts, assigner=assigner)
     data = data_from_arrays(study, columns)
     return _without(data, _found(study, habits, columns, n_raters, seed))
 

@@ -23,7 +23,7 @@ _WHAT = {
     "screens": "screens with their times",
     "findings": "flags of quality rules",
     "chat_turns": "turns of live conversations",
-    "drawn_pairs": "pairs of systems that were drawn for arenas",
+    "drawn_systems": "systems that were drawn for items: arenas and adaptive assignment",
     "pairs": "pairs of dialogues with the raters' label",
     "checklist_points": "points of checklists",
     "marks": "marks in texts",

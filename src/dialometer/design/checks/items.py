@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from dialometer.design.adaptive import deciding_criterion
 from dialometer.design.checks.checker import Checker
 from dialometer.model.item import PairItem
-from dialometer.model.study import Study
 from dialometer.quality.gold import Gold, is_gold
 from dialometer.registry import did_you_mean
 
@@ -168,21 +168,12 @@ def _arena_can_be_held(c: Checker) -> None:
             )
     if c.spec.arena.pairs == "uncertain" and len(c.spec.systems) == 2:
         c.add(("arena", "pairs"), "two systems make one pair, so that there is nothing to draw", "remove it", "warning")
-    if c.spec.arena.pairs == "uncertain" and uncertain_criterion(c.study) is None:
+    if c.spec.arena.pairs == "uncertain" and deciding_criterion(c.study) is None:
         c.add(
             ("arena", "pairs"),
             "no question is answered by choosing one of the two, so that no pair is uncertain",
             "add a criterion with a pairwise scale, or use 'pairs: balanced'",
         )
-
-
-def uncertain_criterion(study: Study) -> str | None:
-    """The question whose votes say which pairs are uncertain: the primary comparison's first, else the first of all."""
-    spec = study.spec
-    asked = [c.name for c in spec.criteria if c.scale in spec.scales and spec.scales[c.scale].choice_form == "one"]
-    primary = next((c for c in spec.analysis.comparisons if c.name == spec.analysis.primary), None)
-    wanted = [name for name in primary.criteria if name in asked] if primary else []
-    return next(iter([*wanted, *asked]), None)
 
 
 def _pairs_of_dialogues_name_them(c: Checker) -> None:

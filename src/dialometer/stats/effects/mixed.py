@@ -118,13 +118,15 @@ def _sums(columns: list[Floats], factor: Ints, n_levels: int) -> Floats:
     return np.column_stack([np.bincount(factor, weights=column, minlength=n_levels) for column in columns])
 
 
-def _count_table(rows: Ints, columns: Ints, n_rows: int, n_columns: int) -> Any:
-    """How often each pair of levels met: a plain matrix where it fits, a sparse one where most pairs never met."""
+def _count_table(rows: Ints, columns: Ints, n_rows: int, n_columns: int, weight: Floats | None = None) -> Any:
+    """How often each pair of levels met, or what these meetings weigh: a plain matrix where it fits, a sparse one where most pairs
+    never met."""
     n_cells = n_rows * n_columns
     if n_cells <= DENSE_CELLS and n_cells <= 20 * len(rows):
-        flat = np.bincount(rows * n_columns + columns, minlength=n_cells)
+        flat = np.bincount(rows * n_columns + columns, weights=weight, minlength=n_cells)
         return flat.reshape(n_rows, n_columns).astype(np.float64)
-    table = sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=(n_rows, n_columns))
+    met = np.ones(len(rows)) if weight is None else weight
+    table = sparse.coo_array((met, (rows, columns)), shape=(n_rows, n_columns))
     return table.tocsr()
 
 
@@ -388,26 +390,31 @@ def _describe(
     )
 
 
-def weighted_by_model(columns: Floats, rater: Ints, item: Ints, ratios: tuple[float, float]) -> Floats:
+def weighted_by_model(
+    columns: Floats, rater: Ints, item: Ints, ratios: tuple[float, float], weight: Floats | None = None
+) -> Floats:
     """``V^-1`` times each column, in units of the residual variance: with these weights sums are the model's estimates.
 
-    Codes count from 0 without holes. The factor with more levels is eliminated as a diagonal block, as in ``CrossedSums``.
+    A judgment of ``weight`` w has the residual variance divided by w. Codes count from 0 without holes. The factor with more
+    levels is eliminated as a diagonal block, as in ``CrossedSums``.
     """
     first, second, a, b = rater, item, *ratios
     if item.max() > rater.max():
         first, second, a, b = item, rater, b, a
     n_first, n_second = int(first.max()) + 1, int(second.max()) + 1
-    diagonal = 1 + a * a * np.bincount(first, minlength=n_first)
-    counts = _count_table(second, first, n_second, n_first)
-    sums_first = a * _sums(list(columns.T), first, n_first)
-    rest = b * _sums(list(columns.T), second, n_second) - a * b * (counts @ (sums_first / diagonal[:, None]))
+    given = columns if weight is None else columns * weight[:, None]
+    diagonal = 1 + a * a * np.bincount(first, weights=weight, minlength=n_first)
+    counts = _count_table(second, first, n_second, n_first, weight)
+    sums_first = a * _sums(list(given.T), first, n_first)
+    rest = b * _sums(list(given.T), second, n_second) - a * b * (counts @ (sums_first / diagonal[:, None]))
     scaled = counts @ sparse.diags_array(1 / diagonal) if sparse.issparse(counts) else counts / diagonal
     product = scaled @ counts.T
     schur = -((a * b) ** 2) * np.asarray(product.toarray() if sparse.issparse(product) else product)
-    schur[np.diag_indices_from(schur)] += 1 + b * b * np.bincount(second, minlength=n_second)
+    schur[np.diag_indices_from(schur)] += 1 + b * b * np.bincount(second, weights=weight, minlength=n_second)
     of_second = linalg.solve(schur, rest, assume_a="pos")
     of_first = (sums_first - a * b * (counts.T @ of_second)) / diagonal[:, None]
-    return np.asarray(columns - a * of_first[first] - b * of_second[second])
+    levels = a * of_first[first] + b * of_second[second]
+    return np.asarray(given - (levels if weight is None else levels * weight[:, None]))
 
 
 def _denominator(degrees: Floats) -> float:

@@ -63,19 +63,22 @@ def fitted(fit: Callable[[], T]) -> T:
         ) from error
 
 
-def system_means(table: Floats, raters: Ints, items: Ints, *, has_fixed_items: bool = False) -> PairedMeans | OpenMeans:
+def system_means(
+    table: Floats, raters: Ints, items: Ints, *, has_fixed_items: bool = False, weights: Floats | None = None
+) -> PairedMeans | OpenMeans:
     """The means of the columns of a table with one row per rater and item (a screen) and one column per system.
 
     ``nan`` where the rater did not see the system on the item. Every column needs a rating. ``has_fixed_items`` makes the
-    uncertainty one over raters only, for claims about these items.
+    uncertainty one over raters only, for claims about these items. ``weights`` say what each screen weighs, where the systems
+    that it shows were drawn with unequal probabilities: the ratings of a screen count as if they were so many.
     """
     rater, _ = codes(raters)
     item, _ = codes(items)
     fewest = min(int(rater.max()), int(item.max())) + 1
     is_small = fewest <= MOST_LEVELS
-    if FEWEST_LEVELS <= fewest <= MOST_LEVELS and not has_fixed_items and not np.isnan(table).any():
+    if FEWEST_LEVELS <= fewest <= MOST_LEVELS and not has_fixed_items and weights is None and not np.isnan(table).any():
         return PairedMeans(table, rater, item)
-    return _open_means(table, rater, item, is_weighted=is_small, has_fixed_items=has_fixed_items)
+    return _open_means(table, rater, item, is_weighted=is_small, has_fixed_items=has_fixed_items, weights=weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,14 +217,17 @@ def _own_system(cluster: Ints, system: Ints) -> Ints | None:
     return first if bool(np.all(first[cluster] == system)) else None
 
 
-def _open_means(table: Floats, rater: Ints, item: Ints, *, is_weighted: bool, has_fixed_items: bool) -> OpenMeans:
+def _open_means(
+    table: Floats, rater: Ints, item: Ints, *, is_weighted: bool, has_fixed_items: bool, weights: Floats | None
+) -> OpenMeans:
     row, system = np.nonzero(~np.isnan(table))
     y, of_rater, of_item = table[row, system], rater[row], item[row]
     design = np.eye(table.shape[1])[system]
-    weighted = design
+    weight = None if weights is None else weights[row]
+    weighted = design if weight is None else design * weight[:, None]
     if is_weighted:
         fit = fitted(lambda: fit_crossed(y, design, of_rater, of_item))
-        weighted = weighted_by_model(design, of_rater, of_item, fit.ratios)
+        weighted = weighted_by_model(design, of_rater, of_item, fit.ratios, weight)
     means = np.asarray(np.linalg.solve(weighted.T @ design, weighted.T @ y), dtype=np.float64)
     scores = weighted * (y - design @ means)[:, None]
     variance = weighted_variance(scores, weighted, design, of_rater, None if has_fixed_items else of_item)

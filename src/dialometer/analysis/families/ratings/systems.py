@@ -108,8 +108,9 @@ class SystemRatings:
         y = self.table.y if is_all else self.table.y[:, self.systems]
         kept = self._is_compared
         if kept is not None:
-            return Screens(y[kept], self.table.rater[kept], self.table.item[kept])
-        return Screens(y, self.table.rater, self.table.item)
+            weight = None if self.table.weight is None else self.table.weight[kept]
+            return Screens(y[kept], self.table.rater[kept], self.table.item[kept], weight)
+        return replace(self.table, y=y)
 
     @cached_property
     def layout(self) -> Layout:
@@ -155,7 +156,9 @@ class SystemRatings:
         if np.ptp(given) == 0:
             return "all values are equal: no confidence interval"
         try:
-            return system_means(table.y, table.rater, table.item, has_fixed_items=self.is_about_these_items)
+            return system_means(
+                table.y, table.rater, table.item, has_fixed_items=self.is_about_these_items, weights=table.weight
+            )
         except NotEnoughData as error:
             return str(error)
 

@@ -203,10 +203,10 @@ def _coded(study: Study, table: pl.DataFrame, systems: tuple[str, ...]) -> Votes
 
 
 def _weighted(data: StudyData, table: pl.DataFrame, votes: Votes) -> Votes:
-    """The votes with one over the probability of their draw as weights, where an arena drew uncertain pairs more often."""
-    if data.study.spec.arena.pairs != "uncertain" or data.battles.is_empty():
+    """The votes with the weights of their draws, where pairs were assigned adaptively."""
+    if data.draws.is_empty():
         return votes
-    weights = data.battles.select("rater", "item", "weight").unique(["rater", "item"])
+    weights = data.draws.select("rater", "item", "weight").unique(["rater", "item"])
     joined = table.select("rater", "item").join(weights, on=["rater", "item"], how="left", maintain_order="left")
     return replace(votes, weight=joined["weight"].fill_null(1.0).to_numpy())
 
