@@ -2,9 +2,9 @@
 
 Whole simulated studies of 3, 5 and 8 systems, analysed by their confirmatory test: ratings (every screen shows two of the systems)
 and votes (every item is a pair of transcripts), with balanced and with adaptive assignment. Without a difference, false claims
-and coverage are counted, at the end and with looks at any time. With one, the comparison of the best two systems is what has to
-be decided: its variance v falls with the number of raters n as a / n + b, since items are a sample too, and balanced studies of
-n and 2 n raters give a and b. From these follows how many raters a balanced study would need for the variance of the adaptive one.
+and coverage are counted, at the end and with looks at any time, where claims are about these items (``fixed``) and where items are
+a sample that differs much. With a difference, the comparison of the best two systems is what has to be decided. Its variance
+falls with one over the number of raters (items are fixed), so the ratio of the variances is the share of raters that is saved.
 
 ``python -m bench.adaptive --studies 400 [--only ratings-8] [--write]`` continues where it was stopped; two runs may share the work by
 ``--only``. ``--write`` puts the table into docs/benchmarks/adaptive.md.
@@ -13,8 +13,9 @@ n and 2 n raters give a and b. From these follows how many raters a balanced stu
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import math
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -41,8 +42,10 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "adaptive.md"
 MARKS = "<!-- adaptive: written by python -m bench.adaptive --write -->", "<!-- end of adaptive -->"
 SIZES = (3, 5, 8)
 KINDS = ("ratings", "votes")
-TRUTHS = ("equal", "leaders", "steps")
-DESIGNS = ("balanced", "adaptive", "balanced twice")
+TRUTHS = ("equal", "equal, items a sample", "leaders", "steps")
+DESIGNS = ("balanced", "adaptive")
+N_LOOKED = 200
+"""Studies that are also analysed at ten looks, which takes as long as ten studies."""
 N_RATERS, N_ITEMS, PER_RATER = 100, 60, 10
 BEST, SECOND = "s0", "s1"
 ALPHA = 0.05
@@ -64,7 +67,7 @@ class Cell:
 
 
 @lru_cache
-def study_of(kind: str, n_systems: int, rule: str) -> Study:
+def study_of(kind: str, n_systems: int, rule: str, items_are: str) -> Study:
     """A study of one question without quality rules, made from a template."""
     template = load_study(template_folder("likert" if kind == "ratings" else "acute"))
     spec, names = template.spec, [f"s{k}" for k in range(n_systems)]
@@ -72,7 +75,9 @@ def study_of(kind: str, n_systems: int, rule: str) -> Study:
     asked = next(c for c in spec.criteria if c.name in ("helpfulness", "engagingness"))
     items: list[ResponsesItem | PairItem] = []
     if isinstance(first, ResponsesItem):
-        items = [replace(first, id=f"i{k}", responses=dict.fromkeys(names, "text"), metadata={}) for k in range(N_ITEMS)]
+        items = [
+            replace(first, id=f"i{k}", responses=dict.fromkeys(names, "text"), metadata={}) for k in range(N_ITEMS)
+        ]
     elif isinstance(first, PairItem):
         for a, b in combinations(names, 2):
             sides = {"a": Transcript(a, first.a.turns), "b": Transcript(b, first.b.turns)}
@@ -91,6 +96,7 @@ def study_of(kind: str, n_systems: int, rule: str) -> Study:
             "primary": "best",
             "comparisons": [Comparison(name="best", between="systems", criteria=[asked.name])],
             "subgroups": [],
+            "items": items_are,
             "looks": "anytime",
         }
     )
@@ -106,58 +112,53 @@ def study_of(kind: str, n_systems: int, rule: str) -> Study:
 
 def means(truth: str, n: int) -> list[float]:
     """How good the systems are: all alike, two ahead of the others and near each other, or in equal steps."""
-    if truth == "equal":
-        return [0.0] * n
     if truth == "leaders":
-        return [0.8, 0.6] + [0.0] * (n - 2)
-    return np.linspace(0.2 * (n - 1), 0.0, n).tolist()
+        return [1.0, 0.8] + [0.2] * (n - 2)
+    return [0.2 * (n - 1 - k) if truth == "steps" else 0.0 for k in range(n)]
 
 
 def outcome(cell: Cell, number: int, seed: int) -> dict[str, float]:
     """One simulated study: what it claims, and what it says of the best two systems."""
-    plan = study_of(cell.kind, cell.n_systems, cell.design)
+    is_sample = cell.truth.endswith("sample")
+    plan = study_of(cell.kind, cell.n_systems, cell.design, "sample" if is_sample else "fixed")
     own = int(np.random.SeedSequence([seed, number, SIZES.index(cell.n_systems)]).generate_state(1)[0])
     by_system = {f"s{k}": mean for k, mean in enumerate(means(cell.truth, cell.n_systems))}
-    truth = Truth({plan.spec.criteria[0].name: by_system}, item_sd=Assumptions().item_sd, seed=own)
-    n_raters = 2 * N_RATERS if cell.design == "balanced twice" else N_RATERS
-    data = simulated_data(plan, truth, replace(Assumptions(), careless=0.0).habits(), n_raters=n_raters, seed=own)
+    criterion = plan.spec.criteria[0].name
+    truth = Truth({criterion: by_system}, item_sd=Assumptions().item_sd if is_sample else 0.0, seed=own)
+    data = simulated_data(plan, truth, replace(Assumptions(), careless=0.0).habits(), n_raters=N_RATERS, seed=own)
     options = replace(Options.declared(plan), n_resamples=100)
-    tests = primary_tests(data, options)
-    p_values = {label: float(test.details["p_adjusted"]) for label, test in tests.items()}
-    best_first = {label: test for label, test in tests.items() if BEST in label.split(" ")}
-    top = next(test for label, test in best_first.items() if SECOND in label.split(" "))
-    sign = 1.0 if label_of(tests, top).startswith(BEST) else -1.0
-    row = {
-        "any": float(min(p_values.values()) <= ALPHA),
-        "best": float(
-            all(
-                p_values[label] <= ALPHA and (test.value > 0) == label.startswith(BEST)
-                for label, test in best_first.items()
-            )
-        ),
-        "value": sign * top.value,
-        "variance": float(top.details["standard_error"]) ** 2,
-        "reach": max(top.high - top.value, top.value - top.low),
-    }
-    if cell.truth == "equal":
+    tests = {pair_of(label): test for label, test in primary_tests(data, options).items()}
+    p_values = {pair: float(test.details["p_adjusted"]) for pair, test in tests.items()}
+    row = {"any": float(min(p_values.values()) <= ALPHA)}
+    if cell.truth.startswith("equal"):
         row["covers"] = float(np.mean([test.low <= 0 <= test.high for test in tests.values()]))
-        looked = tests_at_looks(data, options, primary_tests) if cell.design == "adaptive" else {}
-        row["any_look"] = float(any(test.details["p_adjusted"] <= ALPHA for test in looked.values()))
-    return row
+        if cell.design == "adaptive" and number < N_LOOKED:
+            looked = tests_at_looks(data, options, primary_tests)
+            row["any_look"] = float(any(test.details["p_adjusted"] <= ALPHA for test in looked.values()))
+        return row
+    ahead = {pair: (test.value > 0) == (pair[0] == BEST) for pair, test in tests.items() if BEST in pair}
+    row["best"] = float(all(is_ahead and p_values[pair] <= ALPHA for pair, is_ahead in ahead.items()))
+    pair, top = next((pair, test) for pair, test in tests.items() if {BEST, SECOND} == set(pair))
+    return row | {
+        "value": top.value if pair[0] == BEST else -top.value,
+        "variance": float(top.details["standard_error"]) ** 2,
+        "reach": (top.high - top.low) / 2,
+    }
 
 
-def label_of(tests: dict[str, object], test: object) -> str:
-    """The label of a test."""
-    return next(label for label, one in tests.items() if one is test)
+def pair_of(label: str) -> tuple[str, str]:
+    """The two systems of a test by its label, in the order of their difference."""
+    first, second = re.findall(r"\bs\d\b", label)
+    return first, second
 
 
 def cells() -> Iterator[Cell]:
-    """All kinds of studies; without a difference twice the raters tell nothing."""
+    """All kinds of studies; items as a sample are tried once for ratings and once for votes."""
     for n in SIZES:
         for kind in KINDS:
             for truth in TRUTHS:
-                for design in DESIGNS[: 2 if truth == "equal" else 3]:
-                    yield Cell(kind, n, truth, design)
+                if n == SIZES[1] or not truth.endswith("sample"):
+                    yield from (Cell(kind, n, truth, design) for design in DESIGNS)
 
 
 Rows = dict[str, list[dict[str, float]]]
@@ -170,14 +171,13 @@ def mean(rows: Rows, kind: str, n: int, truth: str, design: str, key: str) -> fl
 
 def saved(rows: Rows, kind: str, n: int, truth: str) -> float:
     """The share of raters that the adaptive study saves against a balanced one of the same variance."""
-    once, adaptive, twice = (mean(rows, kind, n, truth, design, "variance") for design in DESIGNS)
-    fixed = 2 * twice - once  # v(n) = a / n + b
-    return 1 - (adaptive - fixed) / (once - fixed) if adaptive > fixed else math.nan
+    balanced, adaptive = (mean(rows, kind, n, truth, design, "variance") for design in DESIGNS)
+    return 1 - adaptive / balanced
 
 
 def held(rows: Rows, kind: str, n: int, truth: str) -> float:
     """How often the adaptive interval of the best two holds what balanced studies estimate on average."""
-    wanted = np.mean([mean(rows, kind, n, truth, design, "value") for design in ("balanced", "balanced twice")])
+    wanted = mean(rows, kind, n, truth, "balanced", "value")
     own = rows[Cell(kind, n, truth, "adaptive").name]
     return float(np.mean([abs(row["value"] - wanted) <= row["reach"] for row in own]))
 
@@ -185,45 +185,50 @@ def held(rows: Rows, kind: str, n: int, truth: str) -> float:
 def tables(rows: Rows) -> str:
     """The rows as tables of the documentation."""
     lines = [
-        "| asked | systems | false claims, balanced | adaptive | adaptive, ten looks at any time | coverage, balanced | adaptive |",
-        "|---|---|---|---|---|---|---|",
+        "| asked | systems | items | false claims, balanced | adaptive | adaptive, looks at any time | coverage, balanced | adaptive |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for kind in KINDS:
-        for n in SIZES:
-            own = {d: rows[Cell(kind, n, "equal", d).name] for d in DESIGNS[:2]}
-            if not all(own.values()):
-                continue
-            shown = []
-            for design, key in (("balanced", "any"), ("adaptive", "any"), ("adaptive", "any_look")):
-                share = proportion(sum(row[key] for row in own[design]), len(own[design]))
-                shown.append(f"{100 * share.value:.1f} % ({100 * share.low:.1f} to {100 * share.high:.1f})")
-            covers = [f"{100 * mean(rows, kind, n, 'equal', d, 'covers'):.1f} %" for d in DESIGNS[:2]]
-            lines.append(f"| {kind} | {n} | {' | '.join([*shown, *covers])} |")
-    n_equal = min((len(rows[c.name]) for c in cells() if c.truth == "equal" and rows[c.name]), default=0)
-    lines += ["", f"At least {n_equal:,} studies in each cell.", ""]
+    counts: dict[bool, list[int]] = {True: [0], False: [0]}
+    for kind, n, truth in itertools.product(KINDS, SIZES, TRUTHS):
+        own = {design: rows.get(Cell(kind, n, truth, design).name, []) for design in DESIGNS}
+        if not truth.startswith("equal") or not all(own.values()):
+            continue
+        shown = [
+            _share([row[key] for row in own[design] if key in row])
+            for design, key in (("balanced", "any"), ("adaptive", "any"), ("adaptive", "any_look"))
+        ]
+        covers = [f"{100 * mean(rows, kind, n, truth, d, 'covers'):.1f} %" for d in DESIGNS]
+        items = "a sample" if truth.endswith("sample") else "fixed"
+        lines.append(f"| {kind} | {n} | {items} | {' | '.join([*shown, *covers])} |")
+        counts[True] += [len(made) for made in own.values()]
+    n_studies = min(counts[True][1:], default=0)
+    lines += ["", f"At least {n_studies:,} studies in each cell, the first {N_LOOKED} of them with looks.", ""]
     lines += [
         "| asked | systems | truth | best found, balanced | adaptive | coverage of the best two | raters saved |",
         "|---|---|---|---|---|---|---|",
     ]
-    for kind in KINDS:
-        for n in SIZES:
-            for truth in TRUTHS[1:]:
-                if not all(rows[Cell(kind, n, truth, design).name] for design in DESIGNS):
-                    continue
-                found = [f"{100 * mean(rows, kind, n, truth, d, 'best'):.0f} %" for d in DESIGNS[:2]]
-                share = saved(rows, kind, n, truth)
-                words = "more than any number" if math.isnan(share) else f"{100 * share:.0f} %"
-                lines.append(
-                    f"| {kind} | {n} | {truth} | {' | '.join(found)} | {100 * held(rows, kind, n, truth):.1f} % | {words} |"
-                )
-    n_effect = min((len(rows[c.name]) for c in cells() if c.truth != "equal" and rows[c.name]), default=0)
-    return "\n".join([*lines, "", f"At least {n_effect:,} studies in each cell."])
+    for kind, n, truth in itertools.product(KINDS, SIZES, TRUTHS):
+        own = {design: rows.get(Cell(kind, n, truth, design).name, []) for design in DESIGNS}
+        if truth.startswith("equal") or not all(own.values()):
+            continue
+        found = [f"{100 * mean(rows, kind, n, truth, d, 'best'):.0f} %" for d in DESIGNS]
+        numbers = [*found, f"{100 * held(rows, kind, n, truth):.1f} %", f"{100 * saved(rows, kind, n, truth):.0f} %"]
+        lines.append(f"| {kind} | {n} | {truth} | {' | '.join(numbers)} |")
+        counts[False] += [len(made) for made in own.values()]
+    return "\n".join([*lines, "", f"At least {min(counts[False][1:], default=0):,} studies in each cell."])
+
+
+def _share(claims: Sequence[float]) -> str:
+    if not claims:
+        return ""
+    share = proportion(sum(claims), len(claims))
+    return f"{100 * share.value:.1f} % ({100 * share.low:.1f} to {100 * share.high:.1f})"
 
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Adds studies to a file until there are enough of each cell, and prints the tables."""
     parser = argparse.ArgumentParser(prog="python -m bench.adaptive", description=__doc__)
-    parser.add_argument("--studies", type=int, default=400, help="without a difference; a quarter as many with one")
+    parser.add_argument("--studies", type=int, default=400, help="without a difference; a third as many with one")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="cells whose name begins so, such as ratings-8")
     parser.add_argument("--rows", type=Path, default=Path("adaptive.jsonl"), help="where studies are kept")
@@ -238,7 +243,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     with given.rows.open("a", encoding="utf-8") as file:
         for number in range(given.studies):
             for cell in wanted:
-                n = given.studies if cell.truth == "equal" else given.studies // 4
+                n = given.studies if cell.truth.startswith("equal") else given.studies // 3
                 if len(rows[cell.name]) <= number < n:
                     rows[cell.name].append(outcome(cell, number, given.seed))
                     file.write(json.dumps({"cell": cell.name, "row": rows[cell.name][-1]}) + "\n")

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from dialometer.design.arena_pairs import pair_chances
 from scipy.special import expit
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.votes.vote_model import vote_model
-from dialometer.design.arena_pairs import pair_chances
 from dialometer.model.item import ArenaItem
 from dialometer.model.session import PairVotes
 from dialometer.model.study import Arena

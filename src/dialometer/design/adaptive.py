@@ -113,8 +113,12 @@ def _by_name(study: Study, names: Mapping[str, int], openness: Floats) -> dict[t
 
 def sets_of(study: Study, item: Item) -> tuple[Systems, ...]:
     """The sets of systems of which a rater gets one on an item; a single one where nothing is left to draw."""
-    place = {system.name: number for number, system in enumerate(study.spec.systems)}
-    systems = item.systems if isinstance(item, ArenaItem) else sorted(item.systems, key=lambda name: place.get(name, 0))
+    key = ("places of systems",)
+    if key not in study.remembered:
+        study.remembered[key] = {system.name: number for number, system in enumerate(study.spec.systems)}
+    systems = (
+        item.systems if isinstance(item, ArenaItem) else sorted(item.systems, key=study.remembered[key].__getitem__)
+    )
     n_shown = 2 if isinstance(item, ArenaItem) else study.n_systems_shown(item)
     return tuple(combinations(systems, n_shown))
 
