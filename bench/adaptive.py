@@ -185,7 +185,7 @@ def held(rows: Rows, kind: str, n: int, truth: str) -> float:
 def tables(rows: Rows) -> str:
     """The rows as tables of the documentation."""
     lines = [
-        "| asked | systems | items | false claims, balanced | adaptive | adaptive, looks at any time | coverage, balanced | adaptive |",
+        "| asked | systems | items | false claims, balanced | adaptive | adaptive, ten looks | coverage, balanced | adaptive |",
         "|---|---|---|---|---|---|---|---|",
     ]
     counts: dict[bool, list[int]] = {True: [0], False: [0]}

@@ -46,7 +46,9 @@ def test_draws_are_stored_and_weigh_the_votes(held):
     assert counted["maple", "haze"].second == one.first
     data = load_data(study, store)
     given = system_votes(data)
-    weights = {(s.ordinal, item): 1 / 3 / pair.probability for s in sessions for item, pair in s.draw.pairs.items()}
+    weights = {
+        (s.ordinal, item): (3 * pair.probability) ** -0.5 for s in sessions for item, pair in s.draw.pairs.items()
+    }
     expected = [
         weights[int(given.votes.raters[r][1:]), given.votes.items[i]]
         for r, i in zip(given.votes.rater, given.votes.item, strict=True)
@@ -80,6 +82,6 @@ def test_the_report_and_the_same_from_an_export(held, tmp_path):
     assert len(table_of(report, "leaderboard-conversations").rows) == 3
     assert "conversations of their own" in str(report), "raters of an arena do not judge the same things"
     assert not any("hardly agree" in step for step in report.summary.next_steps)
-    assert "Weights of votes" in [method.what for method in report.methods]
+    assert "Assignment of raters" in [method.what for method in report.methods]
     (style,) = [section for section in report.sections if section.name.endswith("style")]
     assert "36 votes for" in style.problem, "too few votes for so many parameters"

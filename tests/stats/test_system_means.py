@@ -83,7 +83,28 @@ def test_the_weights_of_the_model_give_its_estimates():
     covariance = np.eye(80) + a**2 * (rater[:, None] == rater) + b**2 * (item[:, None] == item)
     weighted = weighted_by_model(design, rater, item, fit.ratios)
     assert weighted == pytest.approx(np.linalg.solve(covariance, design), abs=1e-10)
+    weight = rng.uniform(0.3, 3, 80)
+    uneven = np.linalg.solve(covariance + np.diag(1 / weight - 1), design)
+    assert weighted_by_model(design, rater, item, fit.ratios, weight) == pytest.approx(uneven, abs=1e-10)
     assert np.linalg.solve(weighted.T @ design, weighted.T @ y) == pytest.approx(fit.coefficients, abs=1e-7)
+
+
+def test_screens_of_any_weight():
+    """Equal weights change nothing; a screen of the weight w counts as a rating with the residual variance divided by w."""
+    rng = np.random.default_rng(8)
+    rater, item = rng.integers(0, 9, 120), rng.integers(0, 11, 120)
+    table = rng.normal(size=(120, 3)) + rng.normal(size=9)[rater, None]
+    table[np.arange(120), rng.integers(0, 3, 120)] = np.nan
+    plain, weight = system_means(table, rater, item), rng.uniform(0.4, 2.5, 120)
+    same = system_means(table, rater, item, weights=np.ones(120))
+    assert same.contrast([1, -1, 0]) == pytest.approx(plain.contrast([1, -1, 0]), rel=1e-9)
+    row, system = np.nonzero(~np.isnan(table))
+    design, y = np.eye(3)[system], table[row, system]
+    a, b = fit_crossed(y, design, rater[row], item[row]).ratios
+    covariance = np.diag(1 / weight[row])
+    covariance += a**2 * (rater[row][:, None] == rater[row]) + b**2 * (item[row][:, None] == item[row])
+    wanted = np.linalg.solve(design.T @ np.linalg.solve(covariance, design), design.T @ np.linalg.solve(covariance, y))
+    assert system_means(table, rater, item, weights=weight).means == pytest.approx(wanted, abs=1e-9)
 
 
 def test_equal_weights_are_least_squares():

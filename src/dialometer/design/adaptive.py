@@ -67,8 +67,13 @@ def open_by_votes(study: Study, votes: Mapping[tuple[str, str], PairVotes]) -> d
     won, tied = np.zeros((2, len(names), len(names)))
     for (first, second), counted in votes.items():
         if first in names and second in names:
-            won[names[first], names[second]] = counted.first
-            tied[names[first], names[second]] = counted.neither
+            a, b = names[first], names[second]
+            won[a, b], won[b, a], tied[a, b], tied[b, a] = (
+                counted.first,
+                counted.second,
+                counted.neither,
+                counted.neither,
+            )
     return _by_name(study, names, openness_of_votes(won, tied, _named(study, names)))
 
 

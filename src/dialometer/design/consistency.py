@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dialometer.design.checks import adjudication, comparisons, items, judges, scales, texts
+from dialometer.design.checks import adjudication, assignment, comparisons, items, judges, scales, texts
 from dialometer.design.checks.checker import Checker
 from dialometer.design.positions import Path, Positioned
 from dialometer.errors import Problem
@@ -76,6 +76,7 @@ _CHECKS: tuple[Callable[[Checker], None], ...] = (
     *items.CHECKS,
     *comparisons.CHECKS,
     *judges.CHECKS,
+    *assignment.CHECKS,
     *adjudication.CHECKS,
     *texts.CHECKS,
     _platform_can_be_used,

@@ -279,8 +279,11 @@ def _compared(
         names = np.array(drawn, dtype=object).reshape(*given.shape, 2)
         means = truth.systems.get(criterion, {})
         return names, np.vectorize(lambda name: means.get(name, 0.0), otypes=[np.float64])(names)
-    qualities = np.array([[_quality(truth, entry, criterion, s) for s in _systems(entry)] for entry in items])
-    return np.array([_systems(entry) for entry in items], dtype=object)[given], qualities[given]
+    used, place = np.unique(given, return_inverse=True)
+    shown = [items[i] for i in used.tolist()]
+    qualities = np.array([[_quality(truth, entry, criterion, s) for s in _systems(entry)] for entry in shown])
+    names = np.array([_systems(entry) for entry in shown], dtype=object)
+    return names[place.reshape(given.shape)], qualities[place.reshape(given.shape)]
 
 
 def _tastes(crew: _Crew, who: NDArray[np.int64], names: NDArray[Any]) -> Floats:

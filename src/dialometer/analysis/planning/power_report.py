@@ -7,8 +7,10 @@ from dataclasses import replace
 from dialometer._version import __version__
 from dialometer.analysis.base.wording import n_of, percent
 from dialometer.analysis.planning.power import DEFAULT, PowerPoint, PowerResult
+from dialometer.analysis.planning.simulated_assignment import N_AT_ONCE
 from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of
 from dialometer.analysis.shared.comparisons import comparison_title, primary_comparison
+from dialometer.design.adaptive import floor_of
 from dialometer.design.lock import fingerprint
 from dialometer.model.report import Cell, Column, Figure, Headline, Method, Report, Section, Summary, Table
 from dialometer.model.study import Study
@@ -101,6 +103,17 @@ def looks_words(study: Study) -> tuple[str, ...]:
     return (f"The study declares looks before its end: power is the share of studies that are significant {tried}.",)
 
 
+def assignment_words(study: Study) -> tuple[str, ...]:
+    """How adaptive assignment enters; empty where assignment is balanced."""
+    if floor_of(study) is None:
+        return ()
+    if study.spec.items.kind == "arena":
+        return ("Pairs are drawn where they are uncertain; power is that of balanced draws.",)
+    return (
+        f"Raters are assigned adaptively, as in the study: {N_AT_ONCE} at a time are drawn for by the answers of those before.",
+    )
+
+
 def power_report(
     study: Study, result: PowerResult, *, n_simulations: int, seed: int, alpha: float, assumed: Assumptions = DEFAULT
 ) -> Report:
@@ -136,6 +149,7 @@ def power_report(
                     assumption_words(assumed),
                     reach,
                     *looks_words(study),
+                    *assignment_words(study),
                 ),
                 (_table(result), *([_by_test(result)] if result.n_tests > 1 else [])),
             ),

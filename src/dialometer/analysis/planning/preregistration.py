@@ -13,11 +13,13 @@ from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.scale_units import log_types
 from dialometer.analysis.base.wording import listed, percent
+from dialometer.analysis.families.common.assignment import method as assignment_method
 from dialometer.analysis.planning.power import DEFAULT, Setting, simulate_tests
 from dialometer.analysis.planning.power_report import assumption_words
 from dialometer.analysis.planning.simulated_study import n_items_of, planted, simulated_data
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
 from dialometer.analysis.shared.equivalence import WORDS, has_margin, plan_words
+from dialometer.design.adaptive import floor_of
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol, shown_words
 from dialometer.errors import DialometerError
@@ -166,12 +168,11 @@ def _design(study: Study) -> Parts:
     else:
         lines.append(f"- Each rater gets {f'{n_given} of the items' if n_given < plan.n_items else 'all items'}.")
     if design.systems_per_item is not None:
-        lines.append(
-            f"- Of each item a rater sees the responses of {design.systems_per_item} of the systems, counterbalanced "
-            "(Latin square over raters and items)."
-        )
+        how = "drawn" if floor_of(study) is not None else "counterbalanced (Latin square over raters and items)"
+        lines.append(f"- Of each item a rater sees the responses of {design.systems_per_item} of the systems, {how}.")
     lines += [f"- What raters see. {line}" for line in shown_words(study)]
     yield "Study design", "\n".join(lines)
+    assigned = assignment_method(study) if floor_of(study) is not None else None
     yield (
         "Randomisation",
         "\n".join(
@@ -179,6 +180,7 @@ def _design(study: Study) -> Parts:
                 f"All draws follow from the seed {spec.seed}.",
                 "",
                 "- Conditions: permuted blocks, so that conditions stay equally filled.",
+                *([f"- Systems: {assigned.method}."] if assigned else []),
                 f"- Order of items: {_ORDERS[design.item_order]}.",
                 f"- Order of systems or sides on the screen: {_ORDERS[design.system_order]}.",
                 f"- Order of criteria: {_ORDERS[design.criterion_order]}.",

@@ -199,6 +199,8 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
     )
     if spec.design.systems_per_item is not None:
         table.add_row("Systems per item", f"{spec.design.systems_per_item:,} for each rater")
+    if spec.design.assignment.rule == "adaptive":
+        table.add_row("Assignment", f"adaptive, {spec.design.assignment.floor:.0%} of the draws spread evenly")
     table.add_row("Judgments per rater", known(numbers.n_judgments_per_rater))
     table.add_row("Raters needed", known(numbers.n_raters))
     if numbers.qualifications:

@@ -37,17 +37,17 @@ PRIOR_VOTES = 2.0
 """Every pair counts as if one vote had been won and one lost already, so that nothing is certain after the first votes."""
 PRIOR_RATINGS = 2.0
 """Every system counts as if it had so many ratings at the mean of all, with their variance."""
-LEAST = 0.01
+LEAST = 1e-6
 """What is decided counts as open to this degree, so that nothing hangs on p-values next to zero."""
 
 
 def openness_of_votes(won: Floats, tied: Floats, named: Bools | None = None) -> Floats:
-    """How open every comparison is, systems by systems, from how often the row won against the column and how often they tied.
+    """How open every comparison is, systems by systems, from how often the row won against the column and how often the two tied.
 
     Strengths are fitted by least squares to the share of votes won minus lost, so that systems which never met are compared
     through others; the variance is that of a vote between equals. ``named`` are the comparisons of a hypothesis.
     """
-    n = won + won.T + np.maximum(tied, tied.T) + PRIOR_VOTES
+    n = won + won.T + tied + PRIOR_VOTES
     np.fill_diagonal(n, 0.0)
     inverse = np.linalg.pinv(np.diag(n.sum(axis=1)) - n)
     strength = inverse @ (won - won.T).sum(axis=1)

@@ -8,16 +8,9 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import n_of, system_label
 from dialometer.analysis.families.votes.system_votes import read_choices
-from dialometer.model.report import Cell, Column, Method, Section, Table
+from dialometer.model.report import Cell, Column, Section, Table
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.quality.gold import gold_items
-
-WEIGHTS = Method(
-    "weights of votes",
-    "each vote weighs one over the probability with which its pair was drawn, relative to a draw of all pairs alike",
-    "pairs that the votes left open were drawn more often; weighted, every pair counts as if all had been drawn alike",
-    "Horvitz and Thompson 1952; Chiang et al. 2024",
-)
 
 
 def outcomes_section(data: StudyData, criteria: tuple[str, ...]) -> Section:

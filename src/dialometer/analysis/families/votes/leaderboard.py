@@ -36,7 +36,7 @@ from dialometer.analysis.base.wording import (
     sentence,
 )
 from dialometer.analysis.families.votes.agreement import AGREEMENT_TITLE, agreement_section
-from dialometer.analysis.families.votes.arena_sections import WEIGHTS, conversations_section, outcomes_section
+from dialometer.analysis.families.votes.arena_sections import conversations_section, outcomes_section
 from dialometer.analysis.families.votes.head_to_head import head_to_head_section
 from dialometer.analysis.families.votes.rankings import SystemRanking, rank_systems
 from dialometer.analysis.families.votes.sections import (
@@ -363,7 +363,6 @@ class Leaderboard(Family):
             methods=(
                 *_methods(main, options, has_rankings=given.has_rankings),
                 *((STYLE_METHOD,) if any(section.name == "style" and not section.problem for section in own) else ()),
-                *((WEIGHTS,) if main.votes.weight is not None else ()),
             ),
             warnings=warnings_of(given, main),
             claims=_claims(main),
