@@ -138,6 +138,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument(
         "--rows", type=Path, default=Path("looks.jsonl"), help="where studies are kept, to continue later"
     )
+    parser.add_argument("--only", default="", help="only this design, such as 'likert, items fixed'")
     given = parser.parse_args(list(arguments))
     rows: dict[str, list[Row]] = {f"{design}-{effect}": [] for design in N_RATERS for effect in (0, 1)}
     if given.rows.exists():
@@ -148,7 +149,8 @@ def main(arguments: Sequence[str] = ()) -> None:
         for number in range(given.studies):
             for cell, done in rows.items():
                 design, effect = cell.rsplit("-", 1)
-                if len(done) <= number and (effect == "0" or number < given.studies // 2):
+                is_wanted = given.only in ("", design) and (effect == "0" or number < given.studies // 2)
+                if is_wanted and len(done) <= number:
                     done.append(looked(design, number, given.seed, has_effect=effect == "1"))
                     file.write(json.dumps({"cell": cell, "row": done[-1]}) + "\n")
                     file.flush()
