@@ -44,7 +44,7 @@ SIZES = (3, 5, 8)
 KINDS = ("ratings", "votes")
 TRUTHS = ("equal", "equal, items a sample", "leaders", "steps")
 DESIGNS = ("balanced", "adaptive")
-N_LOOKED = 200
+N_LOOKED = 150
 """Studies that are also analysed at ten looks, which takes as long as ten studies."""
 N_RATERS, N_ITEMS, PER_RATER = 100, 60, 10
 BEST, SECOND = "s0", "s1"

@@ -41,7 +41,7 @@ def test_raters_go_where_it_is_open_and_answers_weigh_by_their_draw(study, study
         with ThreadPoolExecutor(4) as pool:
             arrived = list(pool.map(lambda n: flow.arrive(external_id=f"p{n}", source="simulated"), range(6)))
         assert sorted(one.session.ordinal for one in arrived) == list(range(13, 19))
-        likely = chances(sets_of(study, study.items[3]), openness, 0.3)
+        likely = chances(sets_of(study, study.items[3]), openness, 0.5)
         for one in arrived:
             assert {pair.probability for pair in one.session.draw.pairs.values()} <= {
                 round(p, 9) for p in likely.tolist()

@@ -150,8 +150,8 @@ class Assignment(Part):
         "The probability of every draw is stored, and the analysis weights answers by it.",
     )
     floor: float = Field(
-        default=0.3,
-        ge=0.1,
+        default=0.5,
+        ge=0.2,
         le=1,
         description="With adaptive assignment: the share of draws that is spread evenly, so that each comparison keeps a chance.",
     )

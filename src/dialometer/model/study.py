@@ -71,7 +71,7 @@ class Arena(Part):
         "which is better (adaptive assignment). The probability of every draw is stored, and reports weight votes by it.",
     )
     floor: float = Field(
-        default=0.2,
+        default=0.5,
         gt=0,
         le=1,
         description="With uncertain pairs: the share of draws that is spread evenly over all pairs, so that each keeps a "
