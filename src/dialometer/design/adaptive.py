@@ -89,7 +89,8 @@ def open_by_ratings(
             continue
         y = math.log(number) if scale.unit == "log" else number
         sums[:, names[system]] += n, n * y, n * y * y
-    return _by_name(study, names, openness_of_ratings(*sums, _named(study, names)))
+    n_given, total, squares = sums
+    return _by_name(study, names, openness_of_ratings(n_given, total, squares, _named(study, names)))
 
 
 def _names(study: Study) -> dict[str, int]:

@@ -142,7 +142,9 @@ def _judged_by(
 def _assigned(given: _Given, raters: NDArray[np.int64], assigner: Assigner | None, rng: np.random.Generator) -> _Given:
     """The same with what the assigner draws for some raters; gold items are not drawn."""
     number, is_shown, probability = given.number.copy(), given.is_shown.copy(), np.ones(given.number.shape)
-    for rater in raters if assigner is not None else ():
+    for rater in raters:
+        if assigner is None:
+            break
         numbers, systems, chances = assigner.draw(given.items, number[rater].tolist(), rng)
         number[rater], probability[rater] = numbers, chances
         for place, (i, shown) in enumerate(zip(numbers, systems, strict=True)):

@@ -74,7 +74,7 @@ def _something_is_chosen(c: Checker) -> None:
             "all items show the same systems, so that there is nothing to choose",
             "show fewer with 'systems_per_item'",
         )
-    wanted = [block.n_items for block in design.blocks] or [design.items_per_rater]
+    wanted: list[object] = [block.n_items for block in design.blocks] or [design.items_per_rater]
     if "all" in wanted:
         c.add(
             PLACE,
