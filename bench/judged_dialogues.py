@@ -25,6 +25,7 @@ from bench.calibrate_judges import PAGE
 from dialometer.learned.data.rated import RatedDialogue, read_rated
 from dialometer.learned.data.splits import bot_styles
 from dialometer.learned.gaussian.features import FeatureTable, describe
+from dialometer.learned.gaussian.kernel import ASPECTS, Aspect
 from dialometer.learned.gaussian.training import fit_gaussian
 from dialometer.model.dialogue import Dialogue, Role, Turn
 from dialometer.neural.work import Work, default_cache
@@ -34,6 +35,8 @@ from dialometer.stats.judged.means import Corrected, corrected, judged_ratings
 DATA = Path(os.environ.get("DIALOMETER_DATA", "data"))
 MARKS = "<!-- dialogues: written by python -m bench.judged_dialogues --write -->", "<!-- end of dialogues -->"
 SEED, ALL = 4, "all"
+QUICK: tuple[Aspect, ...] = ("behaviour", "meaning")
+"""What evaluators look at that are trained anew in every draw; words take most of the time and add little."""
 ROLES: dict[str, Role] = {"USER": "user", "AGENT": "agent"}
 Floats = np.ndarray
 HEAD = (
@@ -53,9 +56,10 @@ class Rated:
     rows: Sequence[RatedDialogue]
     is_share: bool = False
 
-    def evaluator(self, training: np.ndarray) -> Floats:
+    def evaluator(self, training: np.ndarray, aspects: Sequence[Aspect] = QUICK) -> Floats:
         """What an evaluator that learned from these dialogues expects of all."""
-        fitted = fit_gaussian([self.rows[n] for n in training], table=self.table.rows(training))
+        rows = [self.rows[n] for n in training]
+        fitted = fit_gaussian(rows, table=self.table.rows(training), aspects=aspects)
         return fitted.evaluator.expected_ratings(self.table)
 
 
@@ -64,7 +68,7 @@ def of_other_days(data: Rated) -> Floats:
     days = np.array([row.source for row in data.rows])
     scores = np.empty(len(days))
     for day in np.unique(days):
-        scores[days == day] = data.evaluator(np.flatnonzero(days != day))[days == day]
+        scores[days == day] = data.evaluator(np.flatnonzero(days != day), ASPECTS)[days == day]
     return scores
 
 

@@ -16,6 +16,7 @@ from dialometer.design.templates import template_folder
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
 from dialometer.flow.simulated_judges import simulate_judges
+from dialometer.model.judges import Judge, SimulatedJudge
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
@@ -110,3 +111,19 @@ def test_an_evaluator_trained_here_is_warned_of_unless_it_was_cross_fitted(data)
     assert not any("cross-fitted" in warning for warning in report.summary.warnings)
     section = next(section for section in report.sections if section.name == "judged")
     assert any("in 5 folds" in paragraph for paragraph in section.paragraphs)
+
+
+def test_simulated_judges_choose_in_both_orders(tmp_path):
+    """One session for each order, one judge in the analysis; with a preference for places, some choices flip."""
+    base = load_study(template_folder("acute"))
+    judge = Judge(name="quick", kind="scores", simulated=SimulatedJudge(first_place=1.0))
+    study = replace(base, spec=base.spec.model_copy(update={"judges": [judge]}))
+    with Store.open(tmp_path / "study.db") as store:
+        truth = draw_truth(study, SEED)
+        [n] = simulate_judges(study, store, truth, seed=SEED, at_ms=START_MS).values()
+        assert simulate_judges(study, store, truth, seed=SEED, at_ms=START_MS) == {}
+        assert len(store.sessions.all(source="model")) == 2
+        found = load_data(study, store, sources=("model",)).judgments
+    assert set(found["rater"]) == {"quick"}
+    assert len(found) == n / 2
+    assert 0 < (found["choice"] == "tie").sum() < len(found)

@@ -25,29 +25,35 @@ NAME_PART, NAME_QUESTION = "model", "name"
 def simulate_judges(study: Study, store: Store, truth: Truth, *, seed: int, at_ms: int) -> dict[str, int]:
     """Stores the judgments of every judge that declares how it is simulated; says how many each gave. Once for each seed."""
     known = {session.id for session in store.sessions.all(source="model")}
-    counts = {}
+    counts: dict[str, int] = {}
     version = store.studies.register(study.spec.name, fingerprint(study), study.spec.model_dump_json(), at_ms)
     for judge in study.spec.judges:
         digest = hashlib.sha256(f"{judge.model_dump_json()} {seed} {fingerprint(study)}".encode()).hexdigest()
         session = f"judge-{digest[:24]}"
         if judge.simulated is None or session in known:
             continue
-        judgments = list(_judgments(study, judge, judge.simulated, truth, session, at_ms, seed))
-        answers = [Answer(session_id=session, part=NAME_PART, question=NAME_QUESTION, value=judge.name)]
-        came = ImportedSession(
-            id=session, rater=judge.name, condition=study.cells[0], judgments=judgments, answers=answers,
-            started_at_ms=at_ms, finished_at_ms=at_ms, source="model",
-        )  # fmt: skip
+        # A session holds one answer on each thing: choices in the other order are a session of their own.
+        orders = (session, f"{session}x")
+        judgments = list(_judgments(study, judge, judge.simulated, truth, orders, at_ms, seed))
+        came = [
+            ImportedSession(
+                id=name, rater=judge.name if name == session else f"{judge.name}#x", condition=study.cells[0],
+                judgments=[one for one in judgments if one.session_id == name],
+                answers=[Answer(session_id=name, part=NAME_PART, question=NAME_QUESTION, value=judge.name)],
+                started_at_ms=at_ms, finished_at_ms=at_ms, source="model",
+            )
+            for name in orders
+        ]  # fmt: skip
         store.imports.add(
-            [came], file_name=f"simulated judge {judge.name}", sha256=digest, format="simulated", study_version=version,
-            at_ms=at_ms, platform="model",
+            [one for one in came if one.judgments], file_name=f"simulated judge {judge.name}", sha256=digest, format="simulated",
+            study_version=version, at_ms=at_ms, platform="model",
         )  # fmt: skip
         counts[judge.name] = len(judgments)
     return counts
 
 
 def _judgments(
-    study: Study, judge: Judge, habits: SimulatedJudge, truth: Truth, session: str, at_ms: int, seed: int
+    study: Study, judge: Judge, habits: SimulatedJudge, truth: Truth, sessions: tuple[str, str], at_ms: int, seed: int
 ) -> Iterator[Judgment]:
     for item in study.rated_items:
         if judge.items != "all" and item.id not in judge.items:
@@ -57,7 +63,8 @@ def _judgments(
             for order, system, value in _answers(study, item, criterion, judge, habits, truth, seed):
                 side = order.index(value if value in order else system) + 1 if (value in order or system) else 0
                 yield Judgment(
-                    session_id=session, item_id=item.id, system=system, criterion=criterion.name, value=value,
+                    session_id=sessions[not system and order != tuple(item.systems)], item_id=item.id, system=system,
+                    criterion=criterion.name, value=value,
                     scale=study.scale_for(criterion, study.presentation(study.cells[0], block)).type, block=block.name,
                     side=side, order=order, shown_at_ms=at_ms, answered_at_ms=at_ms,
                 )  # fmt: skip

@@ -188,6 +188,8 @@ def corrected(
     n = int(used.sum())
     n_rated = len(np.unique(data.item[used]))
     judge = _judge_alone(data, per_cell, judged, level, label)
+    if is_share and judge.has_interval:
+        judge = replace(judge, low=max(judge.low, 0.0), high=min(judge.high, 1.0))
     has_all = set(np.flatnonzero(coefficients)) <= set(data.cell[used] // data.n_strata)
     if n_rated < FEWEST or not has_all:
         nothing = unknown(METHOD, f"fewer than {FEWEST} items with human judgments", n=n, label=label)

@@ -17,6 +17,7 @@ from dialometer.analysis.base.data import MODEL_NAME, StudyData, judge_names
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, OtherChoice, section_or_problem
 from dialometer.analysis.base.wording import as_geometric_mean, as_ratio, listed, n_of, percent, system_label
 from dialometer.analysis.families.judged.scores import (
+    THING,
     JudgedCriterion,
     chosen_criteria,
     judged_criteria,
@@ -179,6 +180,9 @@ class _JudgedRun:
         known = [one for one in self.found if one.both.is_known]
         if not known:
             return ""
+        scored = [one for one in self.criteria if len(one.judges)]
+        if scored and not any(len(one.judges.join(one.people, on=THING, how="anti")) for one in scored):
+            return "The judge scored nothing that raters did not judge too, so the estimates are those of raters alone."
         if all(not one.weight for one in known):
             return "The judge adds nothing here: its weight is zero, and the estimates are those of raters alone."
         narrower = float(np.median([one.narrower for one in known]))
@@ -251,8 +255,12 @@ class _JudgedRun:
 
     def _paragraphs(self) -> Iterable[str]:
         rate = min(self.study.chances_for_people.values(), default=1.0)
-        drawn = "a random part of the items" if rate < 1 else "all items"
-        yield f"{self._who()} Raters were given {drawn}, judges all. {self._gain()}"
+        given = (
+            "Raters were given a random part of the items, judges all."
+            if rate < 1
+            else "Raters and judges were given all items."
+        )
+        yield f"{self._who()} {given} {self._gain()}"
         use = self.study.spec.analysis.judges
         for judge, n_folds in self._folds.items():
             if use and judge in use.use:

@@ -125,11 +125,16 @@ class JudgedCriterion:
         data, number = self.ratings, {system: place for place, system in enumerate(self.systems)}
         # Choices on things that the judge has no score of cannot be corrected.
         has, rest = ~np.isnan(data.own_score), ~data.is_rated
+        if not has.any():
+            return {}
         frames = [self.people.filter(pl.Series(has)), self.judges.filter(pl.Series(rest))]
-        sides = [np.array([[number[name] for name in group.split(PAIR)] for group in own["group"]]) for own in frames]
-        rows, rest_rows = (
-            pair_design(pair[:, 0], pair[:, 1], len(number)) for pair in (s.reshape(-1, 2) for s in sides)
-        )
+        sides = [
+            np.array([[number[name] for name in group.split(PAIR)] for group in own["group"]], dtype=np.int64).reshape(
+                -1, 2
+            )
+            for own in frames
+        ]
+        rows, rest_rows = (pair_design(pair[:, 0], pair[:, 1], len(number)) for pair in sides)
         n_features = 0
         if has_style:
             style = _distinct(rows, *(_style(self.study, own) for own in frames))

@@ -11,6 +11,7 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData, judge_names
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
+from dialometer.analysis.base.scale_units import within
 from dialometer.analysis.base.wording import listed, n_of, percent, with_interval
 from dialometer.analysis.families.judges.biases import Sway, self_preference, style_bias
 from dialometer.analysis.families.judges.compared import Compared, as_labels, compared_criteria
@@ -198,7 +199,7 @@ def verdict(judge: str, criteria: Sequence[CriterionTrust], positions: Sequence[
         words.append(f"is not shown to be as good as a human rater on {listed(kinds['open'])}")
     numbers = ""
     if main is not None:
-        wins = with_interval(main.advantage, is_percent=True)
+        wins = with_interval(within(main.advantage, 0.0, 1.0), is_percent=True)
         of_rater = percent(main.advantage.value - main.difference.value)
         numbers = f" It fits the other raters at least as well as a left-out rater in {wins} of the cases, the rater at least as "
         numbers += f"well as the judge in {of_rater}" + (
@@ -278,14 +279,15 @@ COEFFICIENTS: tuple[Coefficient, ...] = ("kappa", "alpha", "gwet", "agreement")
 def _test_table(criteria: Sequence[CriterionTrust]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     words = {True: "as good as a rater", False: "not shown", None: "not enough data"}
+    is_by_rater = any(test.is_by_rater for one in criteria for test in one.tests.values())
     for one in criteria:
         for judge, test in one.tests.items():
             is_worse = test.difference.has_interval and test.difference.high < -test.epsilon
-            omega: Cell = percent(test.omega) if test.is_by_rater else "–"
+            by_rater: list[Cell] = [percent(test.omega), test.n_tested] if test.is_by_rater else ["–", None]
             rows.append(
                 (
-                    one.compared.label, judge, test.advantage, test.difference, omega, test.n_tested,
-                    "worse than a rater" if is_worse else words[test.passes],
+                    one.compared.label, judge, within(test.advantage, 0.0, 1.0), within(test.difference, -1.0, 1.0),
+                    *(by_rater if is_by_rater else ()), "worse than a rater" if is_worse else words[test.passes],
                 )
             )  # fmt: skip
     return Table(
@@ -296,8 +298,11 @@ def _test_table(criteria: Sequence[CriterionTrust]) -> Table:
             Column("judge", "Judge"),
             Column("advantage", "Judge wins", "percent_estimate"),
             Column("difference", "Judge's wins minus the rater's", "estimate"),
-            Column("omega", "ω: raters it can replace"),
-            Column("tested", "Raters tested", "count"),
+            *(
+                (Column("omega", "ω: raters it can replace"), Column("tested", "Raters tested", "count"))
+                if is_by_rater
+                else ()
+            ),
             Column("verdict", "Verdict"),
         ),
         tuple(rows),

@@ -16,7 +16,7 @@ from scipy import stats
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
-from dialometer.analysis.base.scale_units import compared_types
+from dialometer.analysis.base.scale_units import compared_types, within
 from dialometer.analysis.base.wording import (
     criterion_label,
     factor_label,
@@ -82,10 +82,14 @@ class JudgeVerdicts(Family):
             figure=next((part for section in sections for part in section.parts if isinstance(part, Figure)), None),
             sections=tuple(sections),
             methods=METHODS,
-            next_steps=(
-                "Let human raters judge some of the items too: the report then says whether these judges can be trusted.",
-            ),
+            next_steps=(_next_step(data),),
         )
+
+
+def _next_step(data: StudyData) -> str:
+    if (data.sessions["source"] != "model").any():
+        return "The report without --source model sets these judges beside the raters and says whether they can be trusted."
+    return "Let human raters judge some of the items too: the report then says whether these judges can be trusted."
 
 
 METHODS = (
@@ -141,6 +145,8 @@ def _criterion_section(
         for (judge, system), part in own.group_by("rater", "system", maintain_order=True)
     }
     means = {key: over_items(np.array(list(by_item.values())), options) for key, by_item in values.items()}
+    if is_choice:
+        means = {key: within(estimate, 0.0, 1.0) for key, estimate in means.items()}
     rows = tuple((system_label(study, system), *(means.get((judge, system)) for judge in judges)) for system in systems)
     columns = (Column("system", "System"), *(Column(f"judge_{i}", judge, kind) for i, judge in enumerate(judges)))
     what = "Share of comparisons won (ties count half)" if is_choice else "Mean rating"
