@@ -1,4 +1,4 @@
-"""Learned evaluators as judges of real dialogues: ``python -m bench.judged_dialogues [--draws N] [--write]``.
+"""Learned evaluators as judges of real dialogues: ``python -m bench.judged_dialogues [--draws N] [--trained N] [--write]``.
 
 ConvAI2: people rated dialogues with bots from 1 to 5 (the bots are told apart by how they write). CRSArena: users said of dialogues
 with nine recommenders whether they were satisfied. A tenth of the ratings is drawn many times. The mean is estimated by people alone,
@@ -125,7 +125,7 @@ def table_rows(
     return lines
 
 
-def convai2(work: Work, n_draws: int) -> tuple[list[str], Rated]:
+def convai2(work: Work, n_draws: int, n_trained: int) -> tuple[list[str], Rated]:
     """1,660 rated dialogues of four days; a tenth of the ratings is drawn."""
     rows = read_rated(DATA / "convai2")
     table = describe([row.dialogue for row in rows], work)
@@ -136,22 +136,22 @@ def convai2(work: Work, n_draws: int) -> tuple[list[str], Rated]:
         f"correlation with ratings of the evaluator of other days: {np.corrcoef(fixed, data.values)[0, 1]:.2f}",
         flush=True,
     )
-    lines = table_rows(data, "other days", lambda _: fixed, share=0.1, n_draws=5 * n_draws)
+    lines = table_rows(data, "other days", lambda _: fixed, share=0.1, n_draws=n_draws)
 
     def is_drawn(drawn: np.ndarray) -> np.ndarray:
         return np.isin(np.arange(len(rows)), drawn)
 
     lines += table_rows(
-        data, "cross-fitted", lambda drawn: cross_fitted(is_drawn(drawn), data.evaluator), share=0.1, n_draws=n_draws
+        data, "cross-fitted", lambda drawn: cross_fitted(is_drawn(drawn), data.evaluator), share=0.1, n_draws=n_trained
     )
     lines += table_rows(
-        data, "has seen the ratings (wrong)", lambda drawn: data.evaluator(np.sort(drawn)), share=0.1, n_draws=n_draws,
+        data, "has seen the ratings (wrong)", lambda drawn: data.evaluator(np.sort(drawn)), share=0.1, n_draws=n_trained,
         groups=[ALL],
     )  # fmt: skip
     return lines, data
 
 
-def crs_arena(work: Work, learned: Rated, n_draws: int) -> tuple[list[str], str]:
+def crs_arena(work: Work, learned: Rated, n_draws: int, n_trained: int) -> tuple[list[str], str]:
     """254 dialogues with nine recommenders; the evaluator learned from ConvAI2."""
     with gzip.open(DATA / "crs_arena" / "crs_arena_dial_open.json.gz", "rt", encoding="utf-8") as file:
         told = [row for row in json.load(file) if row["metadata"].get("sentiment") in ("satisfied", "frustrated")]
@@ -174,11 +174,11 @@ def crs_arena(work: Work, learned: Rated, n_draws: int) -> tuple[list[str], str]
         for dialogue, value, row, bot in zip(dialogues, values, told, bots, strict=True)
     ]
     data = Rated(values, np.array(bots), table, rows, is_share=True)
-    lines = table_rows(data, "ConvAI2", lambda _: scores, share=0.1, n_draws=5 * n_draws, groups=[ALL])
-    lines += table_rows(data, "ConvAI2", lambda _: scores, share=0.5, n_draws=5 * n_draws)
+    lines = table_rows(data, "ConvAI2", lambda _: scores, share=0.1, n_draws=n_draws, groups=[ALL])
+    lines += table_rows(data, "ConvAI2", lambda _: scores, share=0.5, n_draws=n_draws)
     lines += table_rows(
         data, "cross-fitted", lambda drawn: cross_fitted(np.isin(np.arange(len(rows)), drawn), data.evaluator) / 4 - 0.25,
-        share=0.5, n_draws=n_draws, groups=[ALL],
+        share=0.5, n_draws=n_trained, groups=[ALL],
     )  # fmt: skip
     place = {(row["user"]["id"], row["agent"]["id"]): n for n, row in enumerate(told)}
     right = []
@@ -196,17 +196,16 @@ def crs_arena(work: Work, learned: Rated, n_draws: int) -> tuple[list[str], str]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--draws", type=int, default=200, help="with evaluators trained anew in each draw; five times as many else"
-    )
+    parser.add_argument("--draws", type=int, default=1000, help="with evaluators that learned from other ratings")
+    parser.add_argument("--trained", type=int, default=60, help="with evaluators that are trained anew in each draw")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks/judges.md")
     given = parser.parse_args()
     if not (DATA / "convai2").exists():
         print(f"{DATA / 'convai2'} is missing: name the folder of the data in DIALOMETER_DATA")
         return
     work = Work(device="cpu", cache=default_cache())
-    of_bots, learned = convai2(work, given.draws)
-    of_recommenders, words = crs_arena(work, learned, given.draws)
+    of_bots, learned = convai2(work, given.draws, given.trained)
+    of_recommenders, words = crs_arena(work, learned, given.draws, given.trained)
     text = "\n".join(
         [
             "ConvAI2, mean rating (1 to 5):", "", *HEAD, *of_bots, "",
