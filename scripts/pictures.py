@@ -19,7 +19,13 @@ from playwright.sync_api import sync_playwright
 from chromium import CHROMIUM_ARGS, chromium
 from dialometer.cli.demo._studies import DEMO_REPORTS
 
-SCRIPTS = ("screenshots.py", "template_pictures.py", "dashboard_screenshots.py", "avatar_screenshots.py")
+SCRIPTS = (
+    "screenshots.py",
+    "template_pictures.py",
+    "dashboard_screenshots.py",
+    "builder_screenshots.py",
+    "avatar_screenshots.py",
+)
 IMAGES = screenshots.ROOT / "docs" / "images"
 REPORTS = {"report-desktop.png": "strategies", "evaluator-report-desktop.png": "evaluator"}
 TUTORIAL = {"first-report-desktop.png": "carbs/report", "power-desktop.png": "carbs/power"}

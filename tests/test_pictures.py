@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
-SCRIPTS = ("screenshots", "dashboard_screenshots", "avatar_screenshots", "pictures")
+SCRIPTS = ("screenshots", "dashboard_screenshots", "builder_screenshots", "avatar_screenshots", "pictures")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MOST_BYTES = 250_000
 WIDEST = 1500

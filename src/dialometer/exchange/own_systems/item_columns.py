@@ -15,7 +15,7 @@ from typing import Any
 
 from dialometer.design.items import ItemReader
 from dialometer.errors import DialometerError, Problem, ReadError
-from dialometer.exchange.own_systems.dialogue_outputs import read_pairs, read_rated_dialogues
+from dialometer.exchange.own_systems.dialogue_outputs import WHOLE, read_pairs, read_rated_dialogues
 from dialometer.exchange.own_systems.system_outputs import (
     ABOUT,
     CONTEXT,
@@ -29,7 +29,7 @@ from dialometer.exchange.own_systems.system_outputs import (
     read_outputs,
 )
 from dialometer.exchange.records import plain_name as system_name
-from dialometer.model.dialogue import Role, usual_role
+from dialometer.model.dialogue import ROLES, Role, usual_role
 from dialometer.model.item import Item, ItemKind
 from dialometer.readers import read_dialogues
 from dialometer.readers.json_records import json_records
@@ -57,7 +57,10 @@ _PLACES: Mapping[ItemKind, tuple[tuple[str, str], ...]] = {
         ("system", "Name of the system"),
         ("response", "Response of the system that the row names"),
     ),
-    "transcript_pair": (("outcome", "Outcome, the same on both sides"),),
+    "transcript_pair": (
+        ("context", "What was said before, on both sides"),
+        ("outcome", "Outcome, the same on both sides"),
+    ),
     "dialogue": (("turns", "The dialogue"), ("system", "Name of the system")),
     "candidate": (
         ("context", "What was said before"),
@@ -77,6 +80,7 @@ _PER_SYSTEM: Mapping[ItemKind, tuple[str, str]] = {
     "transcript_pair": ("side", "Transcript of"),
     "candidate": ("rank", "Rank given by"),
 }
+N_LOOKED_AT, FEW_ROWS = 200, 20
 _TURN = re.compile(r"(?P<speaker>[^\s:#][^:\n]{0,39}):[ \t]*(?P<text>.*)")
 Cells = Mapping[str, Any]
 
@@ -129,24 +133,20 @@ def read_item_table(path: Path, kind: ItemKind) -> ItemTable:
     """The file as a table: items of this kind, dialogues, a table with a header, or a text with a line for each item."""
     source = SourceFile(path)
     source.probe()
-    head = source.head().lstrip()
-    is_json = head[:1] in ("{", "[")
-    if is_json:
-        table = _records(path, kind)
-        if table.is_items or {plain_name(name) for name in table.columns} & {*CONTEXT, "scenario"} - {"messages"}:
-            return table
-    elif source.suffix != ".txt":
-        table = _table(path)
-        if {plain_name(name) for name in table.columns} & {*CONTEXT, *ID, "scenario", "system"} and len(
-            table.columns
-        ) > 1:
-            return table
+    is_json = source.head().lstrip()[:1] in ("{", "[")
+    is_plain = not is_json and source.suffix in (".txt", ".text", ".md")
+    table = _records(path, kind) if is_json else None if is_plain else _table(path)
+    if table is not None and (table.is_items or (kind != "dialogue" and _names_contexts(table))):
+        return table
     try:
         return _dialogues(path)
     except ReadError:
-        if not is_json and source.suffix in (".txt", ".text", ".md"):
-            return _text(path)
-        return _records(path, kind) if is_json else _table(path)
+        return table or _text(path)
+
+
+def _names_contexts(table: ItemTable) -> bool:
+    """Whether a table has a column that can only be what comes before a response."""
+    return bool({plain_name(name) for name in table.columns} & {*CONTEXT, "scenario", "responses"} - WHOLE)
 
 
 def _records(path: Path, kind: ItemKind) -> ItemTable:
@@ -182,7 +182,7 @@ def _dialogues(path: Path) -> ItemTable:
     reading = read_dialogues(path, lenient=True)
     rows: list[tuple[int, Cells]] = []
     for dialogue in reading:
-        turns = [turn_as_json(turn) for turn in dialogue.turns]
+        turns = [{**turn_as_json(turn), "role": turn.role} for turn in dialogue.turns]
         cells: dict[str, Any] = {"id": dialogue.id, DIALOGUE: turns, BEFORE: turns[:-1], LAST: turns[-1]["text"]}
         prompt = {"system_prompt": dialogue.system_prompt} if dialogue.system_prompt else {}
         rows.append(
@@ -222,6 +222,7 @@ def guessed_places(table: ItemTable, kind: ItemKind, systems: Sequence[str]) -> 
     """Which column is probably what; what describes the item is kept as further information."""
     wanted = {
         "responses": "context",
+        "transcript_pair": "context",
         "candidate": "context",
         "dialogue": "turns",
         "chat": "scenario",
@@ -273,12 +274,18 @@ def _guessed_systems(
     if kind == "responses" and has_system and responses:
         return {responses[0]: "response"}
     known = [column for column in rest if system_name(column) in systems]
-    others = [column for column in rest if plain_name(column) not in ABOUT]
+    others = [column for column in rest if plain_name(column) not in ABOUT and _varies(table, column)]
     if LAST in table.columns and kind == "responses":
         return {LAST: f"{key}:{system_name(Path(table.file).stem, 'system')}"}
-    least = 1 if responses else 2
-    chosen = known if len(known) >= 2 else others if least <= len(others) <= MAX_SYSTEMS else []
+    least, most = (2, 2) if kind == "transcript_pair" else (1 if responses else 2, MAX_SYSTEMS)
+    chosen = known if len(known) >= 2 else others if least <= len(others) <= most else []
     return {column: f"{key}:{system_name(column, 'system')}" for column in chosen}
+
+
+def _varies(table: ItemTable, column: str) -> bool:
+    """Whether a column can hold what a system said: labels, ratings and the like repeat a few values over and over."""
+    values = [str(cells.get(column)) for _, cells in table.rows[:N_LOOKED_AT]]
+    return len(values) < FEW_ROWS or len(set(values)) > len(values) / 2
 
 
 # From rows to items
@@ -291,16 +298,17 @@ def items_from_table(
     speakers: Mapping[str, Role],
     systems: Sequence[str],
     default_system: str = "",
+    n_rows: int | None = None,
 ) -> NewItems:
-    """The items of a table. ``default_system`` is of whom dialogues are that name no system."""
+    """The items of a table, or of its first ``n_rows``. ``default_system`` is of whom dialogues are that name no system."""
     if table.is_items:
-        rows = [dict(cells) for _, cells in table.rows]
-        return NewItems(rows, [line for line, _ in table.rows], table.file, _named_systems(rows, systems))
+        rows = [dict(cells) for _, cells in table.rows[:n_rows]]
+        return NewItems(rows, [line for line, _ in table.rows[:n_rows]], table.file, _named_systems(rows, systems))
     builder = _ItemBuilder(kind, places, speakers, default_system)
     made = NewItems([], [], table.file, notes=list(table.notes))
     by_key: dict[str, dict[str, Any]] = {}
     is_long = kind == "responses" and "response" in places.values()
-    for number, (line, cells) in enumerate(table.rows, start=1):
+    for number, (line, cells) in enumerate(table.rows[:n_rows], start=1):
         for item in builder.items(cells, systems, f"item-{number:0{len(str(len(table.rows)))}d}"):
             key = json.dumps(item.get("context"), ensure_ascii=False) if "id" not in places.values() else item["id"]
             if is_long and key in by_key:
@@ -309,6 +317,8 @@ def items_from_table(
             by_key[key] = item
             made.rows.append(item)
             made.lines.append(line)
+    if is_long and n_rows is not None and n_rows < len(table.rows):  # further rows may belong to the last item
+        made.rows, made.lines = made.rows[:-1] or made.rows, made.lines[:-1] or made.lines
     made.systems = _named_systems(made.rows, systems)
     made.speakers = builder.new_speakers
     if builder.n_hidden:
@@ -389,6 +399,10 @@ class _ItemBuilder:
                 self._put(item, *place.partition(":")[::2], value, row_system)
         if cells.get("system_prompt") and "system_prompt" not in self.places:
             item["system_prompt"] = _words(cells["system_prompt"])
+        before = item.pop("context", []) if self.kind == "transcript_pair" else []
+        for side in ("a", "b") if before else ():
+            if side in item:
+                item[side]["turns"] = [*before, *item[side]["turns"]]
         outcome = item.pop("outcome", "")
         for side in ("a", "b") if outcome else ():
             item.get(side, {})["outcome"] = outcome
@@ -401,7 +415,8 @@ class _ItemBuilder:
             case "response":
                 item.setdefault("responses", {})[system or system_name(row_system, "system")] = _words(value)
             case "side":
-                item["b" if "a" in item else "a"] = {"system": system, "turns": self._turns(value)}
+                speaks = "assistant" if "context" in self.places.values() else "user"
+                item["b" if "a" in item else "a"] = {"system": system, "turns": self._turns(value, speaks)}
             case "rank":
                 item.setdefault("ranks", {})[system] = _number(value)
             case "candidate":
@@ -415,15 +430,15 @@ class _ItemBuilder:
             case _:
                 item[key] = _words(value).strip()
 
-    def _turns(self, value: Any) -> list[dict[str, Any]]:
-        """Turns as chat programs write them, a transcript with a name before each turn, or one message of the user."""
+    def _turns(self, value: Any, speaks: str = "user") -> list[dict[str, Any]]:
+        """Turns as chat programs write them, a transcript with a name before each turn, or one message of who ``speaks``."""
         if isinstance(value, str):
             text = value.strip()
             parsed = _json_list(text)
             value = (
                 parsed
                 if parsed is not None
-                else turns_of_text(text, self._is_speaker) or [{"role": "user", "text": text}]
+                else turns_of_text(text, self._is_speaker) or [{"role": speaks, "text": text}]
             )
         turns = []
         for given in value if isinstance(value, list) else [value]:
@@ -434,7 +449,9 @@ class _ItemBuilder:
                 continue
             text = _words(turn.get("text") or turn.get("content") or turn.get("value"))
             parts = {name: turn[name] for name in PART_KEYS if turn.get(name)}
-            turns.append({"speaker": self._speaker(who, usual_role(who) or "person"), "text": text, **parts})
+            known = turn.get("role") if turn.get("speaker") else None  # as the reader of dialogues says
+            role = next((role for role in ROLES if role == known), usual_role(who) or "person")
+            turns.append({"speaker": self._speaker(who, role), "text": text, **parts})
         return turns
 
     def _is_speaker(self, name: str) -> bool:

@@ -41,7 +41,8 @@ from dialometer.web.dashboard.running_studies import NoStudy
 UPLOADED = "uploaded"
 """The folder, beside the saved versions, that holds what was dropped until it is used."""
 N_ROWS, N_SHOWN, N_PROBLEMS = 4, 20, 30
-MOST_PASTED = 2_000_000
+N_LOOKED_AT = 500
+"""So many rows are read and checked to be looked at, so that large files are mapped as quickly; all are when they are used."""
 _tables: dict[tuple[Any, ...], ItemTable | NewItems] = {}
 """The file read last: whoever maps its columns looks at it many times."""
 
@@ -115,9 +116,9 @@ def take(dashboard: Dashboard, request: PageRequest) -> Response:
         return dashboard.redirect(f"/studies/{request.study}/add-items", request)
     draft = draft_of(dashboard, request)
     choices = request.form
-    brought = _brought(draft, choices)
+    brought = _brought(draft, choices, None)
     if brought is None or brought.n_errors:
-        response = _page(dashboard, request, choices)
+        response = _page(dashboard, request, choices, None)
         response.status_code = 422
         return response
     is_more = choices.get("how") == "more"
@@ -164,7 +165,8 @@ def with_item(study: Study | None, draft: Draft, brought: Brought, item: Item) -
         asked = {"name": "question", "question": "Your questions come here.", "scale": "answer"}
         bare = {"dialometer": 1, "name": "draft", "title": "Draft", "seed": 1, "items": {"kind": draft.kind}}
         spec = StudySpec.model_validate({**bare, **parts, "scales": {"answer": Text()}, "criteria": [asked]})
-    return Study(spec, (replace(item, block="", metadata={}),), study.texts if study else {}, draft.folder)
+    texts = dict.fromkeys(spec.texts.model_dump().values(), "") | dict(study.texts if study else {})
+    return Study(spec, (replace(item, block="", metadata={}),), texts, draft.folder)
 
 
 def _place(draft: Draft) -> Path:
@@ -202,8 +204,8 @@ def pasted_suffix(text: str) -> str:
     return ".csv" if len(names) > 1 and names & {"id", "context", "question", "prompt", "scenario"} else ".txt"
 
 
-def _brought(draft: Draft, choices: Mapping[str, str]) -> Brought | None:
-    """What was dropped with the columns as they were chosen; None where nothing was."""
+def _brought(draft: Draft, choices: Mapping[str, str], n_rows: int | None = N_LOOKED_AT) -> Brought | None:
+    """What was dropped with the columns as they were chosen, or its first rows; None where nothing was."""
     files = sorted(path for path in _place(draft).glob("*/*") if path.is_file())
     if not files:
         return None
@@ -222,7 +224,7 @@ def _brought(draft: Draft, choices: Mapping[str, str]) -> Brought | None:
             if choices.get(f"c{number}") in allowed:
                 places[column] = choices[f"c{number}"]
         default = choices.get("system") or ((draft.systems or ["system"])[0] if kind == "dialogue" else "")
-        new = items_from_table(table, places, kind, draft.speakers, draft.systems, default)
+        new = items_from_table(table, places, kind, draft.speakers, draft.systems, default, n_rows)
     else:
         new = table
     is_all = choices.get("how") == "more" or kind in ("chat", "arena", "candidate")
@@ -231,12 +233,14 @@ def _brought(draft: Draft, choices: Mapping[str, str]) -> Brought | None:
     return Brought(table if isinstance(table, ItemTable) else None, places, new, systems, items, problems)
 
 
-def _page(dashboard: Dashboard, request: PageRequest, choices: Mapping[str, str]) -> Response:
+def _page(
+    dashboard: Dashboard, request: PageRequest, choices: Mapping[str, str], n_rows: int | None = N_LOOKED_AT
+) -> Response:
     draft = draft_of(dashboard, request)
     study, _ = dashboard.studies.checked(request.study)
     problem = None
     try:
-        brought = _brought(draft, choices)
+        brought = _brought(draft, choices, n_rows)
     except DialometerError as error:
         brought, problem = None, error
     table = brought.table if brought else None
@@ -267,6 +271,8 @@ def _page(dashboard: Dashboard, request: PageRequest, choices: Mapping[str, str]
         problem=problem,
         columns=columns,
         rows=[[_cut(cells.get(column)) for column, *_ in columns] for _, cells in table.rows[:N_ROWS]] if table else [],
+        is_part=table is not None and n_rows is not None and len(table.rows) > n_rows,
+        n_looked_at=N_LOOKED_AT,
         needs_system=draft.kind == "dialogue" and "system" not in places.values() and bool(columns),
         choices=kept,
         query=urlencode(kept),
