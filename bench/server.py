@@ -169,12 +169,12 @@ def write_requests(
         ahead.append((session, screens[:n_ahead]))
         for key, answers in screens[n_ahead:]:
             body = {"screen": key, "token": f"{session_id}/{key}", "answers": answers, "shown_at_ms": flow.clock()}
-            requests[number % n_raters].append(_request(host, token, json.dumps(body).encode()))
+            requests[number % n_raters].append(json_request(host, token, json.dumps(body).encode()))
     walk_ahead(flow, ahead)
     return [own[:n_screens] for own in requests]
 
 
-def _request(host: str, token: str, body: bytes) -> bytes:
+def json_request(host: str, token: str, body: bytes) -> bytes:
     head = (
         f"POST /api/v1/session/submissions HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

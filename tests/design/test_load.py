@@ -354,3 +354,8 @@ def test_a_text_with_more_responses_than_items_show_is_noticed(tmp_path):
     text.write_text(text.read_text().replace("are four **responses**", "are six **responses**"))
     messages = [problem.message for problem in check_study(tmp_path / "s")[1]]
     assert messages == ["the text says six responses, but items show 4"]
+
+
+def test_a_role_that_is_a_list_is_told_not_raised(study_dir):
+    edit(study_dir, "{A: person, B: person}", "{A: [person], B: person}")
+    assert any("speakers" in (p.field or "") for p in problems(study_dir))

@@ -173,9 +173,8 @@ def test_two_responses_of_four_thousand_words(first_item):
     paragraph = "The **air** in the `room` is dry, and $x_1$ grows with it. " * 8
     text = "\n\n".join(f"## Part {n}\n\n{paragraph}\n\n- a\n- b\n\n| a | b |\n|---|---|\n| 1 | 2 |" for n in range(40))
     assert len(text.split()) > 4_000
-    _, browser = first_item({**ITEM, "responses": {"alpha": text, "beta": text + "\n\nEnd."}}, text="markdown")
     _rendered.cache_clear()
-    browser.get("/s")
+    _, browser = first_item({**ITEM, "responses": {"alpha": text, "beta": text + "\n\nEnd."}}, text="markdown")
     drawn = _rendered.cache_info().misses
     browser.get("/s")
     assert _rendered.cache_info().misses == drawn > 0

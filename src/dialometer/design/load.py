@@ -170,7 +170,8 @@ def _read_items(folder: Path, source: Positioned) -> tuple[list[Item], list[Prob
         content = read_inside(folder, declared.file, MAX_ITEMS_BYTES)
     except FileRefused as error:
         return [], [_refused("items file", declared.file, error, ("items", "file"), source)]
-    key = (hashlib.sha256(content).digest(), declared, tuple(_mapping(speakers).items()), tuple(systems), folder)
+    # A broken file may have anything for a role, also what no key can hold.
+    key = (hashlib.sha256(content).digest(), declared, repr(speakers), tuple(systems), folder)
     if key not in _items_read:
         reader = ItemReader(declared.kind, _mapping(speakers), systems, declared.file, folder)
         items = reader.read(content)

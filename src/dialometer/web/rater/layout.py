@@ -17,6 +17,7 @@ from dialometer.errors import AnswerError, AnswersRejected
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Field, ItemView, Option, Screen
 from dialometer.flow.submissions import read_values
 from dialometer.model.dialogue import Turn
+from dialometer.model.scale import Scale
 
 OTHER = "__other__"
 """What a choice sends when the rater's own words are in the control ``<name>.other``."""
@@ -75,7 +76,7 @@ def checked_answers(screen: Screen, form: Form) -> dict[str, object]:
 
 def doubt(field: Field, given: object) -> str:
     """The question about an answer that looks like a slip; empty for all others, also for those that are refused anyway."""
-    if given in (None, "", [], {}):
+    if type(field.scale).doubt is Scale.doubt or given in (None, "", [], {}):
         return ""
     try:
         return field.scale.doubt(field.scale.parse_about(given, field.alternatives, field.passages), field.anchor)
@@ -123,7 +124,7 @@ def _read(screen: Screen, form: Form, *, keeps_other: bool) -> dict[str, object]
         value: object = _own_words(name, form, keeps_other=keeps_other) if allows_other else None
         if value is None:
             value = _answer(name, form, names)
-        if isinstance(value, str) and field.scale.input_field().is_number:
+        if isinstance(value, str) and not value.isascii() and field.scale.input_field().is_number:
             value = value.translate(_ARABIC_SEPARATORS)
         if value not in (None, "", [], {}):
             answers[field.name] = value

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -29,6 +29,7 @@ from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.scales import SCALES
 from dialometer.web.rater.drawn_fields import DrawnFields
+from dialometer.web.rater.drawn_screens import DrawnScreens
 from dialometer.web.rater.layout import OTHER, Control, arrange, confirmation, doubt, make_controls, typed_answers
 from dialometer.web.rater.turn_drawing import TurnDrawing
 from dialometer.web.server.media import shown_recording
@@ -231,13 +232,13 @@ class Contents:
             rounded = math.ceil(told)
         is_counted = screen.kind in ("item", "chat") and not screen.is_practice
         return {
-            "done": screen.step,
-            "all": screen.n_steps,
+            "n_done": screen.step,
+            "n_steps": screen.n_steps,
             "percent": round(100 * screen.step / screen.n_steps),
-            "left": self.language.count("progress.minutes", rounded)
+            "time_left": self.language.count("progress.minutes", rounded)
             if minutes >= 1
             else self.language.text("progress.last_minute"),
-            "item": self.language.text("progress.item", position=screen.position, n_items=screen.n_items)
+            "item_count": self.language.text("progress.item", position=screen.position, n_items=screen.n_items)
             if is_counted
             else "",
         }
@@ -249,6 +250,22 @@ def back_step(flow: Flow, session: Session, screen: Screen) -> int | None:
         return None
     steps = flow.path(session).steps
     return next((i for i in range(screen.step - 1, -1, -1) if steps[i].kind == "item"), None)
+
+
+def drawn_alike(flow: Flow, session: Session, screen: Screen) -> Hashable | None:
+    """What an empty page depends on, but for the values of its rater; None for screens that differ from rater to rater."""
+    step = flow.path(session).steps[screen.step]
+    is_live = screen.item is not None and screen.item.kind in ("chat", "arena")
+    if is_live or screen.kind not in (*_QUESTION_KINDS, "item"):
+        return None
+    task = step.task
+    if task is None:
+        shown: Hashable = ()
+    elif task.disputes:
+        return None
+    else:
+        shown = (task.block, task.systems, step.criteria, task.is_practice)
+    return (session.draw.cell, step.key, shown, bool(session.consent_version))
 
 
 MANY_OPTIONS = 12
@@ -305,6 +322,7 @@ class Pages:
         self.study = study
         self.language = Language(study.spec.language, study.spec.wording)
         self._contents = Contents(study, self.language)
+        self._drawn_screens = DrawnScreens()
         if study.shows_markdown:
             prepare()
         self._env = Environment(
@@ -372,18 +390,50 @@ class Pages:
                 is_not_kept=is_not_kept,
                 revealed=revealed,
             )
-        messages = {name: self.language.explain(message) for name, message in (errors or {}).items()}
-        controls = make_controls(screen, typed_answers(screen, typed or {}), messages)
-        context: dict[str, Any] = {
-            "screen": screen,
+        values: dict[str, Any] = {
             "csrf": csrf,
             "token": token,
             "shown_at_ms": flow.clock(),
             "session_mark": hashlib.sha256(session.id.encode()).hexdigest()[:12],
+            "back_step": back_step(flow, session, screen),
+            "resume_link": resume_link,
+            **self._contents.progress(flow, session, screen),
+        }
+        given: dict[str, Any] = {"errors": errors, "typed": typed, "chat": chat, "hidden": hidden, "action": action}
+        is_usual = not (any(given.values()) or is_not_kept or screen.step < session.step)
+        key = drawn_alike(flow, session, screen) if is_usual else None
+        if key is None:
+            return self._draw(flow, session, screen, values, root_path, is_not_kept=is_not_kept, **given)
+        gaps = tuple(name for name, value in values.items() if value not in (None, ""))
+        key = (key, gaps, root_path)
+        page = self._drawn_screens.filled(key, values)
+        if page is None:
+            drawn_with = {**values, **{name: self._drawn_screens.gap(name) for name in gaps}}
+            page = self._drawn_screens.keep(key, self._draw(flow, session, screen, drawn_with, root_path), values)
+        return page
+
+    def _draw(
+        self,
+        flow: Flow,
+        session: Session,
+        screen: Screen,
+        values: Mapping[str, Any],
+        root_path: str,
+        *,
+        errors: Mapping[str, str] | None = None,
+        typed: Mapping[str, object] | None = None,
+        chat: Sequence[Turn] | None = None,
+        hidden: Mapping[str, str] | None = None,
+        action: str = "",
+        is_not_kept: bool = False,
+    ) -> str:
+        messages = {name: self.language.explain(message) for name, message in (errors or {}).items()}
+        controls = make_controls(screen, typed_answers(screen, typed or {}), messages)
+        context: dict[str, Any] = {
+            **values,
+            "screen": screen,
             "controls": controls,
             "errors": messages,
-            "progress": self._contents.progress(flow, session, screen),
-            "back_step": back_step(flow, session, screen),
             "is_earlier": screen.step < session.step,
             "confirmed": [
                 confirmation(control.field, {control.field.name: control.value})
@@ -391,7 +441,6 @@ class Pages:
                 if control.error and doubt(control.field, control.value)
             ],
             "is_not_kept": is_not_kept,
-            "resume_link": resume_link,
             "action": action or f"{root_path.rstrip('/')}/s",
             "hidden": hidden or {},
             "opened": frozenset(_listed((typed or {}).get("opened"))),
