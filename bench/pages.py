@@ -1,7 +1,8 @@
 """What pages cost the server beside the JSON routes that do the same: ``python -m bench.pages [--templates likert acute]``.
 
 Half of the raters answer by forms, the other half by JSON, in turns and on one server, so that the ratios hold on a busy
-machine too. Processor time is the server's own, all its threads together.
+machine too. Processor time is the server's own, all its threads together. Each page is looked at once before it is
+measured: what the first rater costs who sees an item in some order, all later ones do not.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from bench.server import answers_of, arrive, cpu_s, json_request, make_study, se
 from dialometer.flow.engine import Flow
 from dialometer.storage.store import Store
 
-ROUTES = ("form", "JSON submission", "page", "JSON screen")
+SHOWN = ("page", "JSON screen")
+ROUTES = ("form", "JSON submission", *SHOWN)
 
 
 def requests_of(flow: Flow, url: str, sessions: list[tuple[str, str]]) -> list[dict[str, list[bytes]]]:
@@ -53,6 +55,8 @@ def measure(template: str, n_raters: int, n_rounds: int, n_screens: int) -> dict
             for start in range(0, n_rounds * n_screens, n_screens):
                 for route in ROUTES:
                     sent = [own[route][start : start + n_screens] for own in raters if route in own]
+                    if route in SHOWN:
+                        send_all(url, [own[:1] for own in sent])
                     before = sum(cpu_s(server.pid).values())
                     send_all(url, sent)
                     # The first round warms up.
@@ -70,7 +74,7 @@ def check_steps(store: Store, sessions: list[str], n_sent: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--templates", nargs="+", default=["likert", "acute", "best-worst"])
+    parser.add_argument("--templates", nargs="+", default=["likert", "acute"])
     parser.add_argument("--raters", type=int, default=100, help="of each kind")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--screens", type=int, default=3, help="that each rater sends in a round")

@@ -22,7 +22,7 @@ import yaml
 
 from dialometer.design.templates import copy_template
 
-START_S = 90
+START_S = 300
 PASSWORD = "correct horse battery"
 
 

@@ -135,10 +135,11 @@ def as_judgments(values: ArrayLike, *ids: ArrayLike) -> tuple[Floats, list[Ints]
     if np.isinf(y).any():
         raise NotEnoughData("judgments hold an infinite value", remedy="leave such judgments out or fix them")
     is_given = ~np.isnan(y)
+    is_whole = bool(is_given.all())
     code_columns: list[Ints] = []
     names: list[NDArray[Any]] = []
     for column in columns:
-        given = column[is_given]
+        given = column if is_whole else column[is_given]
         # Labels of other kinds keep their type, which codes() would turn into text.
         if given.dtype.kind in "iu":
             code, distinct = codes(given)

@@ -138,7 +138,7 @@ def contents(copy: Path) -> dict[str, Any]:
                     f"the copied database is damaged: {problems[0]}",
                     remedy="see 'dialometer verify'; an earlier backup may be whole",
                 )
-            revision = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+            revision = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()  # nosec B608  # our own name
             counts = {name: connection.execute(query).fetchone()[0] for name, query in COUNTS.items()}
             study = connection.execute("SELECT name FROM study_versions ORDER BY id DESC LIMIT 1").fetchone()
             last_ms = connection.execute("SELECT max(at_ms) FROM submissions").fetchone()[0]

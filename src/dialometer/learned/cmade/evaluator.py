@@ -159,6 +159,8 @@ def load_ranknets(folder: Path | str, device: str = "auto") -> RankNetEvaluator:
             config = AutoConfig.from_pretrained(folder / "encoder")  # nosec B615  # a local folder
             check_sizes(config, [folder / member["weights"]])
             network = make(config)
+            if max(tokenizer.get_vocab().values()) >= network.get_input_embeddings().num_embeddings:
+                raise ValueError("its tokenizer has words that its encoder does not know")
             encoder = DialogueEncoder(tokenizer, network, window=content["window"], pooling=content["pooling"])
             model = RankNet(encoder, levels=content["levels"])
             model.load_state_dict(load_file(folder / member["weights"]))

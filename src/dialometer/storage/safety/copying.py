@@ -102,12 +102,13 @@ def _continue_numbers(reading: Connection, writing: Connection, table: Table) ->
 
 def _last_number(connection: Connection, table: Table) -> int:
     """The highest number of a table that was ever given, as far as the database knows; 0 where none was."""
-    present = connection.scalar(text(f"SELECT max(id) FROM {table.name}")) or 0
+    present = connection.scalar(text(f"SELECT max(id) FROM {table.name}")) or 0  # nosec B608  # our own table
     if connection.dialect.name == "sqlite":
         given = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
     else:
         sequence = connection.scalar(text("SELECT pg_get_serial_sequence(:name, 'id')"), {"name": table.name})
-        given = connection.scalar(text(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}"))
+        last = f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}"  # nosec B608  # from the database
+        given = connection.scalar(text(last))
     return max(int(present), int(given or 0))
 
 
