@@ -96,7 +96,11 @@ def create_app(
     # A plain router does not answer errors itself, so every error reaches the guard.
     app = BusiestFirst(
         Router(routes, lifespan=lifespan, redirect_slashes=False),
-        {(method, f"{settings.root_path}{route.path}"): route.endpoint for route in pages for method in route.methods or ()},
+        {
+            (method, f"{settings.root_path}{route.path}"): route.endpoint
+            for route in pages
+            for method in route.methods or ()
+        },
     )
     counter = RequestCounter(service.metrics)
     return StudyApp(service, Guard(app, settings, counter, refuse), FastLane(service, counter))
