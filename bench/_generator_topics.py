@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,16 @@ from dialometer.generators.vocabulary import PAD
 N_EXAMPLES = 4000
 
 
-@torch.inference_mode()
 def show_topics(out: Path, corpus: Corpus, device: str) -> None:
+    """For each THRED of a folder (they may know more or fewer topic words) what its topic words do, beside HRED."""
+    for folder in sorted(out.glob("thred*")):
+        _show_one(folder, out / "hred", corpus, device)
+
+
+@torch.inference_mode()
+def _show_one(topical_bot: Path, plain_bot: Path, corpus: Corpus, device: str) -> None:
     """Perplexity of HRED and THRED on topic words and on others, and of THRED with the topics of other conversations."""
-    thred, hred = Bot.load(out / "thred", device), Bot.load(out / "hred", device)
+    thred, hred = Bot.load(topical_bot, device), Bot.load(plain_bot, device)
     split = corpus.split("test")
     rng = np.random.default_rng(1)
     rows = rng.choice(split.examples, min(N_EXAMPLES, len(split.examples)), replace=False)
@@ -47,7 +54,8 @@ def show_topics(out: Path, corpus: Corpus, device: str) -> None:
     joined = {name: torch.cat(parts) for name, parts in lost.items()}
     topical = torch.cat(is_topic_word)
     print(
-        f"{len(rows)} examples; {topical.float().mean():.1%} of the tokens are among the words of their context's topic;"
+        f"\n{topical_bot.name}: {len(rows)} examples; {topical.float().mean():.1%} of the tokens are among the words of "
+        "their context's topic;"
     )
     print(
         f"{torch.cat(is_changed).float().mean():.1%} of the tokens belong to contexts whose swapped topic is another one\n"
@@ -56,20 +64,20 @@ def show_topics(out: Path, corpus: Corpus, device: str) -> None:
     print("|---|---|---|---|")
     for name, values in joined.items():
         print(f"| {name} | {_ppl(values)} | {_ppl(values[topical])} | {_ppl(values[~topical])} |")
-    _show_said(out, corpus, thred)
+    _show_said((plain_bot, topical_bot), corpus, thred)
 
 
-def _show_said(out: Path, corpus: Corpus, thred: Bot) -> None:
+def _show_said(bots: Sequence[Path], corpus: Corpus, thred: Bot) -> None:
     """How many of the words that bots said are words of the context's topic."""
     split = corpus.split("test")
     pieces = np.array([piece.strip().lower() for piece in corpus.vocabulary.pieces])
     words = [set(row) for row in pieces[thred.model.topic_words.cpu().numpy()].tolist()]
     print("\n| words of the topic among those said | " + " | ".join(STRATEGIES) + " |")
     print("|---" * (len(STRATEGIES) + 1) + "|")
-    for name in ("hred", "thred"):
+    for folder in bots:
         cells = []
         for strategy in STRATEGIES:
-            sample = Sample.read(out / name / f"{strategy}.json")
+            sample = Sample.read(folder / f"{strategy}.json")
             topics = np.asarray(split.topics)[asked_about(split, len(sample.responses))]
             said = [
                 word in words[topic]
@@ -77,7 +85,7 @@ def _show_said(out: Path, corpus: Corpus, thred: Bot) -> None:
                 for word in words_of(text)
             ]
             cells.append(f"{np.mean(said):.2%}")
-        print(f"| {name} | " + " | ".join(cells) + " |")
+        print(f"| {folder.name} | " + " | ".join(cells) + " |")
 
 
 def _lost(bot: Bot, batch: ExampleBatch) -> Any:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import torch
+from scipy.stats import t
 
+from bench._generator_decoding import show_decoding
 from dialometer.generators import measures
 from dialometer.generators.bot import Bot
 from dialometer.generators.corpus import Corpus
@@ -25,10 +29,11 @@ STRATEGIES = ("greedy", "beam", "sample")
 
 
 def train_one(entry: str, corpus: Corpus, out: Path, **settings: Any) -> None:
-    """``NAME``, ``NAME:turns`` or ``NAME+lstm+none``: trains it, then scores and answers the test split."""
-    whole, _, turns = entry.partition(":")
+    """``NAME``, ``NAME:turns``, ``NAME@topic words`` or ``NAME+lstm+none``: trains it, then scores and answers the test split."""
+    whole, _, n_topic_words = entry.partition("@")
+    whole, _, turns = whole.partition(":")
     name, *built = whole.split("+")
-    folder = out / entry.replace(":", "-").replace("+", "-")
+    folder = out / re.sub("[:+@]", "-", entry)
 
     def hear(progress: TrainingProgress) -> None:
         if progress.validation_perplexity is not None:
@@ -39,6 +44,7 @@ def train_one(entry: str, corpus: Corpus, out: Path, **settings: Any) -> None:
             )
 
     sizes: dict[str, Any] = {"n_turns": int(turns)} if turns else {}
+    sizes |= {"n_topic_words": int(n_topic_words)} if n_topic_words else {}
     sizes |= {"cell" if choice in get_args(Cell) else "attention": choice for choice in built}
     chosen = GeneratorTraining(learning_rate=LEARNING_RATE, patience=3, **settings)
     train(name, corpus, folder, chosen, sizes=sizes, report=hear)
@@ -55,7 +61,7 @@ def answer(folder: Path, corpus: Corpus, device: str, n_responses: int = N_RESPO
         sample = take_sample(bot, corpus, Decoding(strategy), n_responses=n_asked)  # type: ignore[arg-type]
         sample.write(folder / f"{strategy}.json")
     (folder / "turns.json").write_text(json.dumps(by_turns(bot, corpus)), encoding="utf-8")
-    print(f"{folder.name:14} test perplexity {math.exp(sum(sample.log_loss) / sum(sample.n_tokens)):.2f}", flush=True)
+    print(f"{folder.name:14} test perplexity {_perplexity(sample):.2f}", flush=True)
 
 
 def by_turns(bot: Bot, corpus: Corpus) -> dict[str, list[list[float]]]:
@@ -73,10 +79,49 @@ def by_turns(bot: Bot, corpus: Corpus) -> dict[str, list[list[float]]]:
 
 def show_table(out: Path) -> None:
     """What was trained into a folder, as the tables of the documentation."""
+    seeds = sorted(out.glob("seed-*"))
+    if seeds:
+        show_seeds(seeds)
+        return
     folders = [folder for folder in sorted(out.iterdir()) if (folder / "greedy.json").is_file()]
     _show_training(folders)
     _show_turns(folders)
     _show_responses(folders)
+
+
+def show_seeds(seeds: list[Path]) -> None:
+    """Models trained several times: the mean over seeds, with a 95% t interval of what another seed may give."""
+    names = [folder.name for folder in sorted(seeds[0].iterdir()) if (folder / "greedy.json").is_file()]
+    samples = {name: [Sample.read(seed / name / "greedy.json") for seed in seeds] for name in names}
+    print("| model | test perplexity by seed | mean | over Seq2Seq's |\n|---|---|---|---|")
+    for name, of_seeds in samples.items():
+        found = [_perplexity(sample) for sample in of_seeds]
+        ratios = [value / _perplexity(first) for value, first in zip(found, samples["seq2seq"], strict=True)]
+        print(f"| {name} | {' '.join(f'{v:.2f}' for v in found)} | {over_seeds(found, 2)} | {over_seeds(ratios, 3)} |")
+    print(
+        "\n| model | decoding | distinct-1 | distinct-2 | different responses | dull | words |\n|---|---|---|---|---|---|---|"
+    )
+    for strategy in STRATEGIES:
+        for name in names:
+            measured = [
+                measures.measure(Sample.read(seed / name / f"{strategy}.json"), n_resamples=2) for seed in seeds
+            ]
+            keys = ("distinct_1", "distinct_2", "unique_responses", "dull_share", "length_words")
+            cells = [over_seeds([float(found[key].value) for found in measured], 4) for key in keys]
+            print(f"| {name} | {strategy} | " + " | ".join(cells) + " |")
+    if all((seed / name / "decoding.json").is_file() for seed in seeds for name in names):
+        show_decoding(seeds, names)
+
+
+def over_seeds(values: Sequence[float], digits: int) -> str:
+    """The mean over seeds with its 95% t interval."""
+    mean, n = float(np.mean(values)), len(values)
+    half = float(t.ppf(0.975, n - 1)) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return f"{mean:.{digits}f} [{mean - half:.{digits}f}, {mean + half:.{digits}f}]"
+
+
+def _perplexity(sample: Sample) -> float:
+    return math.exp(sum(sample.log_loss) / sum(sample.n_tokens))
 
 
 def _show_training(folders: list[Path]) -> None:

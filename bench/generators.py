@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import statistics
 import sys
@@ -21,15 +22,18 @@ from typing import Any
 import numpy as np
 import torch
 
+from bench._generator_decoding import answer_in_many_ways, judge
 from bench._generator_topics import show_topics
 from bench._generator_training import show_table, train_one
 from dialometer.generators.batches import examples_of
 from dialometer.generators.corpus import Corpus, load_corpus
 from dialometer.generators.generator import GENERATORS, Shape, build
 from dialometer.generators.training import GeneratorTraining, TrainingProgress, losses, train
+from dialometer.learned.evaluators import load_evaluator
 from dialometer.neural.device import choose_device
 
 MODELS = ("seq2seq", "hred", "thred", "transformer")
+N_JUDGED = 300  # contexts, of each bot and way of decoding
 N_REPORTS = 3  # of 50 steps each; the first holds the compilation and is left out
 FLOOR = 1.0
 TINY = {"embedding": 32, "hidden": 64, "n_layers": 2, "n_topic_words": 10}
@@ -151,7 +155,10 @@ def run() -> int:
     parser.add_argument(
         "--models",
         default=",".join(MODELS),
-        help="NAME, NAME:TURNS to read so many turns, NAME+lstm+none for cells and attention",
+        help="NAME, NAME:TURNS to read so many turns, NAME@WORDS with so many topic words, NAME+lstm+none for cells and attention",
+    )
+    parser.add_argument(
+        "--seeds", default="0", help="train with each of these, into a folder each where there are several"
     )
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--size", type=int, default=1024)
@@ -160,20 +167,28 @@ def run() -> int:
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--table", type=Path, help="only print the tables of what was trained into this folder")
     parser.add_argument("--topics", type=Path, help="only show what topic words do in the bots of this folder")
+    parser.add_argument("--decoding", type=Path, help="only let the bots of this folder answer in many ways")
+    parser.add_argument("--judge", type=Path, help="with --decoding: what this trained evaluator thinks of the answers")
     given = parser.parse_args()
     wanted = given.models.split(",")
     if given.table is not None:
         show_table(given.table)
     elif given.topics is not None:
         show_topics(given.topics, load_corpus(given.corpus), given.device)
+    elif given.judge is not None:
+        judge(given.decoding, load_evaluator(given.judge, given.device), N_JUDGED)
+    elif given.decoding is not None:
+        answer_in_many_ways(given.decoding, load_corpus(given.corpus), given.device)
     elif given.corpus is None:
         return main()
     elif given.out is not None:
-        for entry in wanted:
+        seeds = [int(seed) for seed in given.seeds.split(",")]
+        for seed, entry in itertools.product(seeds, wanted):
             train_one(
                 entry,
                 load_corpus(given.corpus),
-                given.out,
+                given.out / f"seed-{seed}" if len(seeds) > 1 else given.out,
+                seed=seed,
                 n_epochs=given.epochs,
                 device=given.device,
                 batch_size=given.size,

@@ -1,0 +1,123 @@
+"""What decoding does to a bot's responses: diversity, repetition and dullness, for the same contexts and number of words.
+
+With a trained evaluator, what it thinks of each way too (``--decoding FOLDER --judge EVALUATOR``, after the bots have answered).
+
+Distinct-n falls with the number of words, so ways of decoding that make responses of different lengths are compared on equally
+many words: those of the first responses, in the order of the contexts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dialometer.generators.bot import Bot
+from dialometer.generators.corpus import Corpus
+from dialometer.generators.decoding import Decoding
+from dialometer.generators.filters import words_of
+from dialometer.generators.measures import asked_about, distinct, is_dull, ngrams
+from dialometer.learned.data.evaluator import Evaluator
+from dialometer.model.dialogue import Dialogue, Turn
+
+N_CONTEXTS = 1000
+N_WORDS = 4000
+N_TURNS = 5
+WAYS = {
+    "greedy": Decoding("greedy"),
+    "beam": Decoding("beam"),
+    **{f"diverse beam {penalty}": Decoding("beam", diversity_penalty=penalty) for penalty in (0.5, 1.0, 2.0)},
+    **{f"nucleus {p}": Decoding("sample", top_p=p) for p in (0.3, 0.5, 0.7, 0.9)},
+    "nucleus 0.9, temperature 0.7": Decoding("sample", top_p=0.9, temperature=0.7),
+    "top 40": Decoding("sample", top_p=1.0, top_k=40),
+    "all words": Decoding("sample", top_p=1.0),
+}
+PEOPLE = "people"
+
+
+def answer_in_many_ways(out: Path, corpus: Corpus, device: str) -> None:
+    """Writes ``decoding.json`` beside each bot: contexts, what people said next, and what the bot says in each way."""
+    split = corpus.split("test")
+    rows = asked_about(split, N_CONTEXTS, seed=1)
+    contexts = [[corpus.vocabulary.decode(turn.tolist()) for turn in split.context(int(r), N_TURNS)] for r in rows]
+    said = [corpus.vocabulary.decode(split.turn(int(row)).tolist()) for row in rows]
+    for folder in sorted(path.parent for path in out.rglob("bot.safetensors")):
+        bot = Bot.load(folder, device)
+        read = [split.context(int(row), bot.model.shape.n_turns) for row in rows]
+        answers = {PEOPLE: said}
+        for name, decoding in WAYS.items():
+            spoken = bot.respond_to_tokens(read, decoding, [int(row) for row in rows])
+            answers[name] = [response.text for response in spoken]
+            print(f"{folder.relative_to(out)}: {name}", flush=True)
+        kept = {"contexts": contexts, "responses": answers, "rows": [int(row) for row in rows]}
+        (folder / "decoding.json").write_text(json.dumps(kept), encoding="utf-8")
+
+
+def show_decoding(seeds: Sequence[Path], names: Sequence[str]) -> None:
+    """What the ways of decoding come to, as means over seeds."""
+    print(
+        "\n| model | decoding | distinct-1 | distinct-2 | said before | different | dull | words |\n" + "|---" * 8 + "|"
+    )
+    for name in names:
+        kept = [json.loads((seed / name / "decoding.json").read_text(encoding="utf-8")) for seed in seeds]
+        for way in [PEOPLE, *WAYS]:
+            found = np.mean([measured(one["responses"][way], one["contexts"]) for one in kept], axis=0)
+            forms = ("{:.3f}", "{:.3f}", "{:.1%}", "{:.0%}", "{:.0%}", "{:.1f}")
+            cells = [form.format(value) for form, value in zip(forms, found, strict=True)]
+            if way != PEOPLE or name == names[0]:  # people's answers are the same beside every model
+                print(f"| {'' if way == PEOPLE else name} | {way} | " + " | ".join(cells) + " |")
+
+
+def measured(responses: Sequence[str], contexts: Sequence[Sequence[str]]) -> list[float]:
+    """Distinct-1 and -2 of the first words, and the shares said before, different and dull, with the words a response has."""
+    words = [words_of(text) for text in responses]
+    n_before = np.cumsum([len(row) for row in words])
+    first = words[: int(np.searchsorted(n_before, N_WORDS)) + 1]
+    return [
+        distinct(first, 1),
+        distinct(first, 2),
+        said_before(words, contexts),
+        len({tuple(row) for row in words}) / len(words),
+        float(np.mean([is_dull(text) for text in responses])),
+        float(n_before[-1]) / len(words),
+    ]
+
+
+def said_before(words: Sequence[Sequence[str]], contexts: Sequence[Sequence[str]]) -> float:
+    """The share of runs of three words that occur in the context already, or earlier in the response itself."""
+    n_again = n_all = 0
+    for row, turns in zip(words, contexts, strict=True):
+        known = set(itertools.chain.from_iterable(ngrams(words_of(turn), 3) for turn in turns))
+        for gram in ngrams(row, 3):
+            n_again += gram in known
+            n_all += 1
+            known.add(gram)
+    return n_again / n_all if n_all else 0.0
+
+
+def judge(out: Path, evaluator: Evaluator, n_contexts: int) -> None:
+    """The score of context and response together, less that of the context with what the person said: mean and 95% interval."""
+    print("| model | decoding | score less that of people | better than the person |\n|---|---|---|---|")
+    for path in sorted(out.rglob("decoding.json")):
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        contexts = kept["contexts"][:n_contexts]
+        scores = {
+            way: evaluator.score([_dialogue(n, *one) for n, one in enumerate(zip(contexts, said, strict=False))]).values
+            for way, said in kept["responses"].items()
+        }
+        for way in WAYS:
+            apart = np.asarray(scores[way]) - np.asarray(scores[PEOPLE])
+            half = 1.96 * apart.std(ddof=1) / np.sqrt(len(apart))
+            cell = f"{apart.mean():+.2f} [{apart.mean() - half:+.2f}, {apart.mean() + half:+.2f}]"
+            print(f"| {path.parent.relative_to(out)} | {way} | {cell} | {(apart > 0).mean():.0%} |", flush=True)
+
+
+def _dialogue(number: int, context: Sequence[str], response: str) -> Dialogue:
+    """The bot's side is the one that speaks last."""
+    said = [*context, response]
+    roles = ["agent" if (len(said) - place) % 2 else "user" for place in range(len(said))]
+    turns = [Turn(speaker=role, text=text, role=role) for role, text in zip(roles, said, strict=True) if text.strip()]
+    return Dialogue(id=str(number), turns=tuple(turns))
