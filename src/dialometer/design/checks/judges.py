@@ -50,6 +50,8 @@ def _raters_can_be_corrected(c: Checker) -> None:
             "judges cannot rate live dialogues by their items",
             "rate stored dialogues, or leave analysis.judges out",
         )
+    if any(problem.message.startswith("there is no scale") for problem in c.problems):
+        return  # reported already; without its scale nothing can be said of a criterion
     reasons = {criterion.name: _not_corrected(c, criterion) for criterion in c.spec.criteria}
     left_out = [f"'{name}' ({why})" for name, why in reasons.items() if why]
     if left_out:
@@ -64,9 +66,7 @@ def _raters_can_be_corrected(c: Checker) -> None:
 
 def _not_corrected(c: Checker, criterion: Criterion) -> str:
     """Why the estimate on a criterion cannot be corrected; empty where it can."""
-    scales = [scale for scale in c.study.scales_of(criterion) if scale is not None]
-    if not scales:
-        return ""  # an unknown scale is reported elsewhere
+    scales = c.study.scales_of(criterion)
     if all(scale.choice_form == "one" and scale.compares_responses for scale in scales):
         most = max((c.study.n_systems_shown(item) for item in c.study.rated_items), default=2)
         return "" if most <= 2 else f"{most} responses on a screen"

@@ -137,7 +137,8 @@ class JudgedCriterion:
         rows, rest_rows = (pair_design(pair[:, 0], pair[:, 1], len(number)) for pair in sides)
         n_features = 0
         if has_style:
-            style = _distinct(rows, *(_style(self.study, own) for own in frames))
+            counts = style_of(self.study)
+            style = _distinct(rows, *(_style(counts, own) for own in frames))
             if style is None or len(rows) < VOTES_PER_PARAMETER * (len(number) + style[0].shape[1]):
                 return {}
             n_features = style[0].shape[1]
@@ -153,9 +154,9 @@ class JudgedCriterion:
             return {}
 
 
-def _style(study: Study, frame: pl.DataFrame) -> Floats:
+def _style(counts: dict[tuple[str, str], tuple[int, ...]], frame: pl.DataFrame) -> Floats:
     """Relative differences of length and formatting between the two sides of choices; nan where a text is not known."""
-    counts, unknown = style_of(study), (np.nan,) * len(STYLE)
+    unknown = (np.nan,) * len(STYLE)
     sides = [
         [counts.get((item, group.split(PAIR)[place]), unknown) for item, group in frame.select(THING).iter_rows()]
         for place in (0, 1)
