@@ -109,7 +109,7 @@ def test_designs_and_scales_that_judges_cannot_correct_are_refused_by_name(tmp_p
     assert "choices between two responses" in message
     assert "live dialogues" in problems_of(tmp_path, "chat", **judges)["analysis.judges"][1]
     unknown = problems_of(tmp_path, "likert", **judges, **{"\n    scale: ": "\n    scale: no_"})
-    assert [message for _, message in unknown.values()][0].startswith("there is no scale")
+    assert next(message for _, message in unknown.values()).startswith("there is no scale")
 
 
 def test_models_of_labels_need_several_judges_and_labels(tmp_path):
