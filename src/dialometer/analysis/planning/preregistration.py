@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.base.wording import listed, percent
+from dialometer.analysis.base.wording import inside, listed, percent, question_label
 from dialometer.analysis.families.common.assignment import method as assignment_method
 from dialometer.analysis.planning.power import DEFAULT, Setting, simulate_tests
 from dialometer.analysis.planning.power_report import assumption_words
 from dialometer.analysis.planning.simulated_study import n_items_of, planted, simulated_data
-from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
+from dialometer.analysis.shared.comparisons import comparison_title, deciding_family, primary_comparison
 from dialometer.analysis.shared.equivalence import WORDS, has_margin, plan_words
 from dialometer.design.adaptive import floor_of
 from dialometer.design.lock import fingerprint
@@ -131,7 +131,7 @@ def _information(study: Study) -> Parts:
     yield "Description", spec.description
     stated = [(comparison, comparison.hypothesis) for comparison in spec.analysis.comparisons]
     lines = [
-        f"{number}. **{comparison.name}**{_rank(study, comparison)}: {hypothesis.strip() or 'no direction is stated.'}"
+        f"{number}. **{comparison_title(comparison)}**{_rank(study, comparison)}: {hypothesis.strip() or 'no direction is stated.'}"
         + (f" {planned}" if (planned := plan_words(comparison, spec.analysis.confidence)) else "")
         for number, (comparison, hypothesis) in enumerate(stated, start=1)
     ]
@@ -206,8 +206,8 @@ def _sampling(study: Study, n_raters: int, power: PlannedPower | None, n_collect
         lines.append(f"Raters must meet these qualifications: {'; '.join(numbers.qualifications)}.")
     for question in spec.screening:
         if question.accept:
-            accepted = ", ".join(str(answer) for answer in question.accept)
-            lines.append(f"Only raters who answer “{question.text}” with one of {accepted} take part.")
+            accepted = listed((f"“{answer}”" for answer in question.accept), conjunction="or")
+            lines.append(f"Only raters who answer “{question.text}” with {accepted} take part.")
     yield "Data collection", " ".join(lines)
     wanted = f"{n_raters} raters"
     if spec.design.judgments_per_item:
@@ -254,7 +254,7 @@ def _rationale(study: Study, power: PlannedPower | None) -> str:
         else ""
     )
     return (
-        f"With {power.n_raters} raters, the primary comparison ({comparison.name}) "
+        f"With {power.n_raters} raters, the primary comparison ({comparison_title(comparison)}) "
         f"{_shows(comparison, power.effect, unit)} with a power of {percent(power.power.value)} (95% confidence interval "
         f"{percent(low)} to {percent(high)}){several}, at a significance level of {power.alpha:g} after correction. This comes from "
         f"{power.n_simulations} simulated studies with this design, each analysed as the real one will be. "
@@ -283,7 +283,8 @@ def _variables(study: Study) -> Parts:
         for criterion in spec.criteria
     ]
     asked = [
-        f"- {question.name}: “{question.text}”" for question in (*spec.pre_questionnaire, *spec.post_questionnaire)
+        f"- {question_label(study, question.name)}: “{question.text}”"
+        for question in (*spec.pre_questionnaire, *spec.post_questionnaire)
     ]
     yield "Measured variables", "\n".join([*measured, *asked])
 
@@ -326,9 +327,12 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
         "count; those of raters who were screened out, declined or withdrew do not.",
     )
     primary = primary_comparison(study)
-    explored = [comparison.name for comparison in declared.comparisons if comparison.name != primary.name]
-    text = f"Confirmatory: {primary.name}" + (f"; declared beside it: {', '.join(explored)}" if explored else "")
-    groups = f" Subgroups by {', '.join(declared.subgroups)} are explored." if declared.subgroups else ""
+    explored = [comparison_title(comparison) for comparison in declared.comparisons if comparison.name != primary.name]
+    text = f"Confirmatory: {comparison_title(primary)}" + (
+        f"; declared beside it: {', '.join(explored)}" if explored else ""
+    )
+    names = listed(inside(question_label(study, name)) for name in declared.subgroups)
+    groups = f" Subgroups by {names} are explored." if names else ""
     yield "Confirmatory and exploratory analyses", f"{text}. Everything else in the report explores.{groups}"
 
 

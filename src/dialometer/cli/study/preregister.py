@@ -100,7 +100,9 @@ def _tell(summary: dict[str, Any]) -> None:
     )
     results.print(f"Wrote [bold]{escape(summary['file'])}[/]: {summary['raters']} raters{power}", soft_wrap=True)
     if summary["n_open"]:
-        results.print(f"[yellow]{summary['n_open']} headings are open:[/] the study file does not say. Look for:")
+        n = summary["n_open"]
+        are = "1 heading is" if n == 1 else f"{n} headings are"
+        results.print(f"[yellow]{are} open:[/] the study file does not say. Look for:")
         results.print(f"  {OPEN.strip('*')}")
     if summary["n_collected"]:
         results.print(
