@@ -45,7 +45,7 @@ def test_every_heading_is_filled_from_the_study_file(tmp_path, template):
     assert list(found) == HEADINGS
     assert found["Title"] == study.spec.title
     for comparison in study.spec.analysis.comparisons:
-        assert comparison.name in found["Hypotheses"]
+        assert comparison.name.replace("_", " ").capitalize() in found["Hypotheses"]
         assert comparison.hypothesis.strip() in found["Hypotheses"]
     for factor in study.spec.design.factors:
         assert (factor.label or factor.name) in found["Manipulated variables"]
