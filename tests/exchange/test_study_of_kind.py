@@ -160,5 +160,14 @@ def test_raters_are_told_who_answers(tmp_path):
     assert "'are computer programs', but a wizard answers as 'two'" in warning.message
 
 
+@pytest.mark.parametrize("kind", ["pairs", "ratings", "candidates"])
+def test_texts_in_markdown_are_shown_formatted(kind, tmp_path):
+    rows = [{"question": f"Q{k}?", "a": "| x |\n|---|---|\n| 1 |", "b": "plain"} for k in range(3)]
+    (tmp_path / "outputs.json").write_text(json.dumps(rows))
+    _, notes = study_from_outputs(kind, [tmp_path / "outputs.json"], tmp_path / "own", systems=["a", "b"])
+    assert checked(tmp_path / "own").spec.presentation.text == "markdown"
+    assert any("are written in Markdown" in note for note in notes)
+
+
 def test_kinds_without_a_template_say_what_they_need():
     assert "--responses FILE" in invoke("new", "candidates", fails=True)
