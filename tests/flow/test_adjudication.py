@@ -183,6 +183,8 @@ def test_every_way_of_judging_can_be_settled(shorten, arrive, template, replace,
     assert waiting == []
     _, results = settled_section(load_data(study, flow.store, sources=("simulated",)), Options.declared(study)).parts
     assert rows in [row[1] for row in results.rows]
+    if template in ("best-worst", "acute"):
+        assert all(0 <= own.low <= own.high <= 100 for *_, own, _, _ in results.rows if own.has_interval)
 
 
 def test_simulated_adjudicators_settle_all(shorten, arrive):

@@ -253,7 +253,8 @@ def _choices(study: Study, judged: Sequence[Judged], options: Options) -> Iterat
                 what = system_label(study, name) if name in systems else name.replace("_", " ")
                 what += f", {part}" if part else ", mean rank" if isinstance(given[0], list) else ""
                 label = f"{system_label(study, about)}: {what}" if about else what
-                yield (label, *_both(list(values.values()), options))
+                bounds = (1.0, float(len(names))) if isinstance(given[0], list) else (0.0, 100.0)
+                yield (label, *_both(list(values.values()), options, bounds))
 
 
 def _is_shown(study: Study, one: Judged, system: str) -> bool:
@@ -288,11 +289,15 @@ def _by_item(judged: Sequence[Judged], number: Callable[[Judged, Value], float |
     }
 
 
-def _both(values: Sequence[tuple[float, float]], options: Options) -> tuple[Estimate, Estimate]:
-    own, settled = (_mean([pair[side] for pair in values], options) for side in (0, 1))
+def _both(
+    values: Sequence[tuple[float, float]], options: Options, bounds: tuple[float, float] = (-np.inf, np.inf)
+) -> tuple[Estimate, Estimate]:
+    own, settled = (_mean([pair[side] for pair in values], options, bounds) for side in (0, 1))
     return own, settled
 
 
-def _mean(values: Sequence[float], options: Options) -> Estimate:
+def _mean(values: Sequence[float], options: Options, bounds: tuple[float, float]) -> Estimate:
+    """The mean over items; its interval ends where values end."""
     estimate = clustered_mean(np.array(values), np.arange(len(values)), confidence=options.confidence)
-    return replace(estimate, method="mean over items")
+    low, high = (float(np.clip(end, *bounds)) for end in (estimate.low, estimate.high))
+    return replace(estimate, method="mean over items", low=low, high=high)
