@@ -33,7 +33,7 @@ MOST_ITEMS = 12
 FEWEST_SYSTEMS = 3
 """Of fewer, the best and the worst are all there is."""
 FEWEST_FORMATTED = 0.05
-"""Share of texts from which a study shows Markdown."""
+"""Share of texts above which a study shows Markdown."""
 TABLE = re.compile(r"^[ ]*\|?[ ]*:?-{3,}:?[ ]*\|", re.MULTILINE)
 
 
@@ -342,7 +342,7 @@ def formatted(outputs: SystemOutputs) -> dict[str, str]:
     """How the texts are to be shown, where many of them are written in Markdown; what was found is noted."""
     texts = [text for item in outputs.items for text in item_texts(item)]
     n = sum(any(style_counts([text])[1:]) or bool(TABLE.search(text)) for text in texts)
-    if n < FEWEST_FORMATTED * len(texts):
+    if n <= FEWEST_FORMATTED * len(texts):
         return {}
     outputs.notes.append(
         f"{n:,} of {len(texts):,} texts are written in Markdown, and raters see them formatted; 'text: plain' under presentation in "

@@ -257,9 +257,7 @@ def duplicate_votes(all_votes: SystemVotes) -> tuple[RepeatedVote, ...]:
         }
     )
     is_suspect = keys.is_duplicated().to_numpy()
-    if (
-        is_arena and is_suspect.mean() > RARELY
-    ):  # raters are meant to meet the same systems again, with another question
+    if is_arena and is_suspect.mean() > RARELY:  # raters are meant to meet the same systems again
         return ()
     repeats: list[RepeatedVote] = []
     for criterion in np.unique(all_votes.criterion[is_suspect]).tolist():
