@@ -11,7 +11,7 @@ from dialometer.analysis.base.choose import analyse, families
 from dialometer.analysis.base.data import ANSWER_COLUMNS, FINDING_COLUMNS, SESSION_COLUMNS, StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures
-from dialometer.analysis.base.wording import brief
+from dialometer.analysis.base.wording import with_interval
 from dialometer.analysis.families.ratings.agreement import two_rater_kappa
 from dialometer.analysis.families.ratings.spread import order_section
 from dialometer.analysis.families.ratings.system_section import best_system
@@ -130,7 +130,7 @@ def test_one_system_is_not_compared(template, quick):
     assert report.summary.answer.endswith("Systems were not compared.")
     assert report.summary.answer.count("not compared") == 1
     mean = SystemRatings(study, numeric_measures(only).criteria[2], OPTIONS).means[0]
-    assert f"Rules has a mean rating of {brief(mean)} on Helpfulness" in report.summary.answer
+    assert f"Rules has a mean rating of {with_interval(mean)} on Helpfulness" in report.summary.answer
     assert not any("ordered categories" in method.what for method in report.methods)
 
 

@@ -15,7 +15,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import has_numeric_criteria
-from dialometer.analysis.base.wording import brief, listed, n_of
+from dialometer.analysis.base.wording import listed, n_of, with_interval
 from dialometer.analysis.families.ratings import generalisability, ordinal, severity
 from dialometer.analysis.families.ratings.agreement import agreement_section, agreement_steps
 from dialometer.analysis.families.ratings.alternatives import RatingAlternatives
@@ -205,7 +205,7 @@ class _RatingRun(RatingRun):
         if len(alone) < len(self.deciding):
             return []
         means = [(ratings.means[ratings.systems[0]], ratings.measure) for ratings in alone]
-        listing = [f"{brief(mean)} on {measure.label}" for mean, measure in means if mean.is_known]
+        listing = [f"{with_interval(mean)} on {measure.label}" for mean, measure in means if mean.is_known]
         kind = "geometric mean" if means and means[0][1].is_log else "mean"
         name = alone[0].label(alone[0].systems[0])
         return [f"{name} has a {kind} rating of {listed(listing)}.{item_limit(alone[0])}"] if listing else []
@@ -228,7 +228,7 @@ class _RatingRun(RatingRun):
     def headlines(self) -> tuple[Headline, ...]:
         made = list(declared_headlines(self.study, self.tests, self.options, most=3))
         if not made:
-            made = [best_headline(ratings, self.tests) for ratings in self.systems]
+            made = [best_headline(ratings, self.tests) for ratings in self.systems if len(ratings.systems) > 1]
         return tuple(made)
 
 
