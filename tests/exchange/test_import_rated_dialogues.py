@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from dialometer.design.load import check_study
@@ -50,7 +51,7 @@ def test_exports_of_convai2(tmp_path):
     done, study, rated = bring(tmp_path, path)
     (file,) = done.files
     assert file.format == "dialogues"
-    assert file.left_out == {"dialogues without a rating": 1}
+    assert file.left_out == {"dialogues without a rating": 1, "turns without text": 1}
     assert len(file.assumed) == 2
     assert all("is named" in assumption for assumption in file.assumed)
     assert [(item, system, value) for _, item, system, value in rated] == [
@@ -68,11 +69,13 @@ def test_exports_of_convai2(tmp_path):
     assert (found["kind"], found["judgments"], found["dialogues"]["dialogues"]) == ("judgments", 3, 4)
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
 def test_dialogues_of_ones_own(tmp_path, form):
     path = tmp_path / f"talks.{form}"
     if form == "jsonl":
         path.write_text("\n".join(map(json.dumps, OWN)))
+    elif form == "parquet":
+        pl.DataFrame(OWN).write_parquet(path)
     else:
         rows = [
             f"{one['id']},{turn['speaker']},{turn['text']},{','.join(map(str, one['metadata'].values()))}"

@@ -18,7 +18,7 @@ from dialometer.exchange.study_draft import DEFAULT_SYSTEM
 from dialometer.model.dialogue import Dialogue
 from dialometer.model.values import is_missing
 from dialometer.readers.dialogue_file import DECLARED, format_of, recognised_formats
-from dialometer.readers.draft_check import DraftChecker
+from dialometer.readers.draft_check import LEFT_OUT, DraftChecker
 from dialometer.readers.json_records import first_record
 from dialometer.readers.participants import RATING, SYSTEM_KEYS, USER_KEYS, name_in
 from dialometer.readers.reader import READERS
@@ -29,6 +29,7 @@ from dialometer.scales.likert import Likert
 CONVAI2 = "convai2"
 CONVAI2_RATING = "eval_score"
 NO_RATING = "dialogues without a rating"
+NO_TEXT = "turns without text"
 OWN_RATERS = "no rater is named: every dialogue counts as rated by a rater of its own"
 ONE_SYSTEM = f"no system is named: all dialogues count as held with one, '{DEFAULT_SYSTEM}'"
 
@@ -85,6 +86,8 @@ class RatedDialogues(ImportFormat):
             if is_missing(dialogue.metadata.get(RATING)):
                 intake.left_out[NO_RATING] += 1
                 continue
+            if skipped := len(dialogue.metadata.get(LEFT_OUT, ())):
+                intake.left_out[NO_TEXT] += skipped
             yield from _records(dialogue, draft.line, intake, kept)
         if kept:
             intake.used["kept with the item"] = some_columns(list(kept))
