@@ -120,9 +120,12 @@ def _seen(study: Study, shown: Presentation) -> str:
 
 def _ordinary_items(study: Study, block: Block) -> list[Item]:
     """The items of a block without the gold items that a rule hands out to every rater beside them."""
-    placed = placed_gold(study)
-    given = study.chances_for_people.keys() - placed
-    return [item for item in study.block_items(block) if item.id in given]
+    key = ("ordinary items", block.name)
+    if key not in study.remembered:
+        given = study.chances_for_people.keys() - placed_gold(study)
+        study.remembered[key] = [item for item in study.block_items(block) if item.id in given]
+    items: list[Item] = study.remembered[key]
+    return items
 
 
 def _gold_seconds_and_judgments(study: Study, condition: Condition) -> tuple[float, float]:

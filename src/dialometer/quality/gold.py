@@ -96,8 +96,11 @@ class Gold(QualityRule):
     def gold_ids(self, study: Study) -> list[str]:
         """The ids of the gold items of this rule, in file order."""
         if self.items is not None:
-            return [item.id for item in study.items if item.id in set(self.items)]
-        return [item.id for item in study.items if is_gold(item)]
+            numbers = study.item_numbers
+            return sorted({name for name in self.items if name in numbers}, key=numbers.__getitem__)
+        if ("marked gold",) not in study.remembered:
+            study.remembered["marked gold",] = [item.id for item in study.items if is_gold(item)]
+        return list(study.remembered["marked gold",])
 
     def summary(self, study: Study) -> dict[str, str | int]:
         places = self.positions if self.positions == "random" else ", ".join(map(str, self.positions))

@@ -280,10 +280,12 @@ def _variables(study: Study) -> Parts:
     measured = [
         f"- {criterion.label or criterion.name}: “{criterion.question}” ({spec.scales[criterion.scale].describe()})"
         + (f". {criterion.definition.strip()}" if criterion.definition else "")
+        + (f" Source: {criterion.source}." if criterion.source else "")
         for criterion in spec.criteria
     ]
     asked = [
         f"- {question_label(study, question.name)}: “{question.text}”"
+        + (f" Source: {question.source}." if question.source else "")
         for question in (*spec.pre_questionnaire, *spec.post_questionnaire)
     ]
     yield "Measured variables", "\n".join([*measured, *asked])
