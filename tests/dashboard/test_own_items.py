@@ -97,7 +97,17 @@ def test_problems_have_line_and_remedy_and_nothing_is_saved(ada, parent):
     assert "answers.csv:2" in ada.text
     assert "the row has 1 cells, the header 2" in ada.text
     drop(ada, "empty.csv", "\n")
-    assert "Empty.csv" in ada.text or "empty.csv" in ada.text
+    assert "empty.csv" in ada.text
+    for broken in ("broken.xlsx", "broken.csv.gz"):
+        drop(ada, broken, b"PK\x03\x04" + b"\x00" * 40)
+        assert ada.status == 200
+        assert "This cannot be read" in ada.text
+        assert str(parent) not in ada.page, "no folder of the server is shown"
+    path = parent / "likert" / "study.yaml"
+    path.write_text(path.read_text().replace("file: items.jsonl", "file: ../outside.jsonl"))
+    drop(ada, "own.jsonl", before)
+    ada.post("/studies/likert/add-items", {"use": "1"})
+    assert not (parent / "outside.jsonl").exists(), "nothing is written beside the study"
     assert (parent / "likert" / "items.jsonl").read_bytes() == before
     assert ada.post("/studies/likert/add-items", {}).status == 422
 

@@ -188,7 +188,7 @@ def _dialogues(path: Path) -> ItemTable:
         rows.append(
             (0, {**cells, **prompt, **{name: value for name, value in dialogue.metadata.items() if name not in cells}})
         )
-    warnings = [str(problem).removeprefix(f"{path}: ") for problem, _ in reading.kinds_of_warnings]
+    warnings = [str(replace(problem, file=path.name)) for problem, _ in reading.kinds_of_warnings]
     return _made(path, rows, f"dialogues, format {reading.format}", tuple(warnings))
 
 

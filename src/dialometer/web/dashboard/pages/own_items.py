@@ -15,8 +15,8 @@ from starlette.responses import HTMLResponse, Response
 from dialometer.design.edit_yaml import edited
 from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import parse_yaml
-from dialometer.design.versions import FOLDER, Versions
-from dialometer.errors import DialometerError, Problem
+from dialometer.design.versions import FOLDER, SavedMeanwhile, Versions, hash_of
+from dialometer.errors import DialometerError, Problem, ProblemsError
 from dialometer.exchange.own_systems.item_columns import (
     OWN_KEYS,
     ItemTable,
@@ -34,7 +34,7 @@ from dialometer.model.item import Item, ItemKind
 from dialometer.model.study import Study, StudySpec, System
 from dialometer.scales.text import Text
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
-from dialometer.web.dashboard.pages.making import editable_folder, plain_file_name
+from dialometer.web.dashboard.pages.making import editable_folder, is_own_file, plain_file_name
 from dialometer.web.dashboard.pages.preview import Preview, first_screen
 from dialometer.web.dashboard.running_studies import NoStudy
 
@@ -64,7 +64,8 @@ class Draft:
     @property
     def items_file(self) -> str:
         declared = self.data.get("items")
-        return str(declared.get("file") or "items.jsonl") if isinstance(declared, dict) else "items.jsonl"
+        name = str(declared.get("file") or "") if isinstance(declared, dict) else ""
+        return name if is_own_file(name) else "items.jsonl"
 
     @property
     def systems(self) -> list[str]:
@@ -126,9 +127,12 @@ def take(dashboard: Dashboard, request: PageRequest) -> Response:
     path = draft.folder / draft.items_file
     before = path.read_text(encoding="utf-8") if is_more and path.is_file() else ""
     before += "" if not before or before.endswith("\n") else "\n"
-    versions = Versions(draft.folder)
-    versions.save(draft.items_file, (before + brought.new.as_lines()).encode(), request.account.name, request.at_ms)
-    versions.save(STUDY_FILE, edited(draft.text, data).encode(), request.account.name, request.at_ms)
+    versions, by, base = Versions(draft.folder), request.account.name, hash_of(draft.text.encode())
+    try:
+        versions.save(STUDY_FILE, edited(draft.text, data).encode(), by, request.at_ms, base)
+    except SavedMeanwhile as error:
+        raise DialometerError(error.message, remedy="go back to your items and use them again") from error
+    versions.save(draft.items_file, (before + brought.new.as_lines()).encode(), by, request.at_ms)
     shutil.rmtree(_place(draft))
     dashboard.note(request, "brought items", f"{request.study}: {len(brought.items)} from {brought.new.file}")
     said = " ".join([f"{plural(len(brought.items), 'item')} taken over.", *(f"{note}." for note in notes)])
@@ -211,11 +215,11 @@ def _brought(draft: Draft, choices: Mapping[str, str], n_rows: int | None = N_LO
         return None
     kind = draft.kind
     key = (kind, *((path, path.stat().st_mtime_ns) for path in files))
-    if key not in _tables:
-        read = read_item_table(files[0], kind) if len(files) == 1 else items_from_files(files, kind)
+    table = _tables.get(key)
+    if table is None:
+        table = read_item_table(files[0], kind) if len(files) == 1 else items_from_files(files, kind)
         _tables.clear()
-        _tables[key] = read
-    table = _tables[key]
+        _tables[key] = table
     places: dict[str, str] = {}
     if isinstance(table, ItemTable):
         places = {} if table.is_items else guessed_places(table, kind, draft.systems)
@@ -238,11 +242,13 @@ def _page(
 ) -> Response:
     draft = draft_of(dashboard, request)
     study, _ = dashboard.studies.checked(request.study)
-    problem = None
+    problem: list[Problem] = []
     try:
         brought = _brought(draft, choices, n_rows)
+    except ProblemsError as error:
+        brought, problem = None, [replace(one, file=Path(one.file).name) for one in error.problems]
     except DialometerError as error:
-        brought, problem = None, error
+        brought, problem = None, [Problem(error.message, error.remedy, Path(error.where).name)]
     table = brought.table if brought else None
     places = brought.places if brought else {}
     kept = {
