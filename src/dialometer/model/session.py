@@ -246,4 +246,4 @@ class Snapshot:
     seen_items: frozenset[str] = frozenset()
     source: Source = "person"
     openness: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """For adaptive assignment: how open the comparison of every two systems is; one that is missing is wholly open."""
+    """For adaptive assignment: how open the comparison of every two systems is; empty where all are open alike."""

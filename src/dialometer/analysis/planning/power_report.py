@@ -110,7 +110,7 @@ def assignment_words(study: Study) -> tuple[str, ...]:
     if study.spec.items.kind == "arena":
         return ("Pairs are drawn where they are uncertain; power is that of balanced draws.",)
     return (
-        f"Raters are assigned adaptively, as in the study: {N_AT_ONCE} at a time are drawn for by the answers of those before.",
+        f"Raters are assigned adaptively, as in the study: {N_AT_ONCE} at a time, by the answers of those before them.",
     )
 
 
