@@ -93,7 +93,7 @@ def serving(
     with (folder / "server.log").open("ab") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            until = time.monotonic() + 60
+            until = time.monotonic() + 300
             while True:
                 if time.monotonic() > until or server.poll() is not None:
                     raise SystemExit(f"the server did not start:\n{(folder / 'server.log').read_text()[-3000:]}")
