@@ -2,12 +2,14 @@
 
 import json
 import re
+import threading
 import time
 from html import unescape
 
 import pytest
 from test_study_form import KEYS, SCHEMA, _add_entries, _plain, data_of, typed_as_shown
 
+from dialometer.agents.scripted import Scripted
 from dialometer.design.library import PLACES, library
 from dialometer.design.load import load_study, read_study
 from dialometer.design.lock import part_hashes
@@ -263,3 +265,28 @@ def test_freezing_shows_what_it_fixes(ada, parent):
     ada.get("/studies/mine/freeze")
     assert "1 problem to fix first" in ada.text
     assert "Freeze it for good" not in ada.text
+
+
+def test_responses_stop_and_continue(ada, parent, monkeypatch):
+    copy_template("compare", parent / "mine")
+    path = parent / "mine" / "study.yaml"
+    path.write_text(re.sub(r"(?s)^systems:\n.*?(?=^items:)", AGENTS, path.read_text(), flags=re.M))
+    monkeypatch.setattr("dialometer.web.dashboard.jobs.BEAT_S", 0.01)
+    goes_on = threading.Event()
+    own = Scripted.reply
+    monkeypatch.setattr(Scripted, "reply", lambda *given, **more: (goes_on.wait(0.05), own(*given, **more))[1])
+    prompts = "".join(f"Question {n}?\n" for n in range(40))
+    ada.post("/studies/mine/responses", {"system": ["version_1", "version_2"], "pasted": prompts})
+    assert "Under way" in ada.text
+    assert ada.post("/studies/mine/responses", {"system": ["version_1"], "pasted": "Once more?"}).status == 422
+    ada.post("/studies/mine/responses", {"stop": "1"})
+    assert ended(parent, "mine", "responses")["state"] == "stopped"
+    n_kept = len((parent / "mine" / "items.jsonl.replies.jsonl").read_text().splitlines())
+    assert n_kept < 80
+    goes_on.set()
+    ada.get("/studies/mine/responses")
+    assert "Continue" in ada.text
+    ada.post("/studies/mine/responses", {"system": ["version_1", "version_2"]})
+    done = ended(parent, "mine", "responses")
+    assert (done["state"], done["result"]["n_items"]) == ("done", 40), "the prompts of before"
+    assert done["result"]["n_asked"] == 80 - n_kept

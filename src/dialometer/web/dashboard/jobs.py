@@ -86,8 +86,7 @@ class Jobs:
 
     def start(self, folder: Path, name: str, by: str, at_ms: int, work: Work) -> None:
         """Begins the work, unless it is being done already."""
-        if job_state(folder, name).is_running:
-            raise DialometerError("this is being done already", remedy="wait for it, or stop it")
+        refuse_twice(folder, name)
         path = _state_file(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         _stop_file(path).unlink(missing_ok=True)
@@ -133,6 +132,12 @@ def job_state(folder: Path, name: str) -> JobState:
         return JobState("none")
     is_dead = state.is_running and time.time() - state.beat_s > DEAD_S
     return replace(state, state="interrupted") if is_dead else state
+
+
+def refuse_twice(folder: Path, name: str) -> None:
+    """Raises where some work is being done already."""
+    if job_state(folder, name).is_running:
+        raise DialometerError("this is being done already", remedy="wait for it, or stop it")
 
 
 def stop_job(folder: Path, name: str) -> None:

@@ -26,7 +26,7 @@ from dialometer.flow.responding import KEPT_SUFFIX, Responding, RespondingSystem
 from dialometer.flow.spending import CHARACTERS_PER_TOKEN
 from dialometer.model.study import System
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
-from dialometer.web.dashboard.jobs import Progress, job_state, stop_job
+from dialometer.web.dashboard.jobs import Progress, job_state, refuse_twice, stop_job
 from dialometer.web.dashboard.pages.making import plain_file_name
 from dialometer.web.dashboard.pages.own_items import Draft, draft_of, keep_files, pasted_suffix
 
@@ -62,6 +62,7 @@ def start(dashboard: Dashboard, request: PageRequest) -> Response:
         return dashboard.redirect(
             f"/studies/{request.study}/responses", request, "It stops after the requests under way."
         )
+    refuse_twice(draft.folder, JOB)  # before its contexts are exchanged
     declared = _declared(draft, request.fields.get("system", []), dashboard.studies.settings.agents)
     contexts = _contexts(draft, request)
     kept = draft.folder / f"{draft.items_file}{KEPT_SUFFIX}"
