@@ -20,7 +20,7 @@ from dialometer.analysis.families.judges.compared import Compared, compared_crit
 from dialometer.analysis.families.judges.ensembles import DAWID_SKENE, MAJORITY, with_ensembles
 from dialometer.analysis.families.judges.fit import calibration, fits, group_fits
 from dialometer.analysis.families.judges.position import position_bias
-from dialometer.analysis.families.judges.trust import trust_section
+from dialometer.analysis.families.judges.trust import CriterionTrust, trust_section
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.item import ResponsesItem
@@ -174,6 +174,24 @@ def test_judges_together_learn_from_people_whom_to_believe(crowd):
     }
     assert right[DAWID_SKENE] > 0.9
     assert right[MAJORITY] < right[DAWID_SKENE], "two of three judges are useless"
+
+
+def test_a_judge_who_guesses_between_many_systems_agrees_with_nobody(study):
+    """Four systems in pairs: half of the guesses are right, which is no agreement, although one of four names would be a quarter."""
+    rng, names = np.random.default_rng(5), "wxyz"
+    pairs = [(names[k % 4], names[(k + 1 + k // 4 % 3) % 4]) for k in range(120)]
+    items = tuple(
+        ResponsesItem(id=f"i{n}", context=(), responses=dict.fromkeys(pair, "t")) for n, pair in enumerate(pairs)
+    )
+    systems = [study.spec.systems[0].model_copy(update={"name": name, "label": name}) for name in names]
+    many = replace(study, items=items, spec=study.spec.model_copy(update={"systems": systems}))
+    shown = ["|".join(pair) for pair in pairs]
+    people = [(r, f"i{n}", rng.choice(pair), shown[n]) for n, pair in enumerate(pairs) for r in "ab"]
+    calls = [("m", f"i{n}", rng.choice(pair), shown[n]) for n, pair in enumerate(pairs)]
+    [compared] = compared_criteria(data_of(many, people, calls))
+    found = CriterionTrust(compared, OPTIONS).agreement["m"]
+    assert 0.35 < found["agreement"].judge.value < 0.65
+    assert all(abs(found[name].judge.value) < 0.2 for name in ("kappa", "alpha"))
 
 
 def test_rankings_are_choices_between_every_two(study):

@@ -64,6 +64,11 @@ class Compared:
         """How many raters gave each label, by thing."""
         return np.stack([(self.people == place).sum(axis=1) for place in range(len(self.labels))], axis=1).astype(float)
 
+    @property
+    def is_pairs(self) -> bool:
+        """Whether every thing is a choice between two."""
+        return self.is_choice and bool((self.things["pair"].str.count_matches("|", literal=True) == 1).all())
+
     def points(self, answers: Floats, system: str) -> Floats:
         """For choices: 1 where the system was chosen, 0 where another was, ½ without a decision; ``nan`` where it was not shown."""
         place = self.labels.index(system)
@@ -204,6 +209,18 @@ def _coded(found: pl.DataFrame, labels: tuple[str, ...], scale: Scale, *, is_num
         return np.log(np.where(values > 0, values, np.nan)) if scale.unit == "log" else values
     places = {label: float(i) for i, label in enumerate(labels)}
     return np.array([places[choice] for choice in found["choice"].to_list()])
+
+
+def as_sides(compared: Compared, answers: Floats) -> Floats:
+    """Choices between two as 0 and 1 for the two of the pair and 2 for neither.
+
+    By the names of many systems, a judge who guesses would seem to agree beyond chance: each pair leaves two of them to choose.
+    """
+    place = {label: number for number, label in enumerate(compared.labels)}
+    pairs = np.array([[place[name] for name in text.split("|")] for text in compared.things["pair"].to_list()])
+    first, second = (pairs[:, side].reshape(-1, *[1] * (answers.ndim - 1)) for side in (0, 1))
+    sides = np.where(answers == first, 0.0, np.where(answers == second, 1.0, 2.0))
+    return np.where(np.isnan(answers), np.nan, sides)
 
 
 def as_labels(compared: Compared, answers: Floats) -> Floats:

@@ -14,7 +14,7 @@ from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options,
 from dialometer.analysis.base.scale_units import within
 from dialometer.analysis.base.wording import listed, n_of, percent, with_interval
 from dialometer.analysis.families.judges.biases import Sway, self_preference, style_bias
-from dialometer.analysis.families.judges.compared import Compared, as_labels, compared_criteria
+from dialometer.analysis.families.judges.compared import Compared, as_labels, as_sides, compared_criteria
 from dialometer.analysis.families.judges.ensembles import with_ensembles
 from dialometer.analysis.families.judges.fit import calibration, group_fits
 from dialometer.analysis.families.judges.position import PositionBias, position_bias
@@ -88,12 +88,13 @@ class CriterionTrust:
         compared, found = self.compared, {}
         if not compared.labels:
             return {}
-        people = as_labels(compared, compared.people)
+        coded, n_labels = (as_sides, 3) if compared.is_pairs else (as_labels, len(compared.labels))
+        people = coded(compared, compared.people)
         for name, own in compared.judges.items():
             try:
                 found[name] = dict(
                     judge_agreement(
-                        people, as_labels(compared, own), len(compared.labels), is_ordered=compared.is_number,
+                        people, coded(compared, own), n_labels, is_ordered=compared.is_number,
                         **self.options.resampling,
                     )
                 )  # fmt: skip
