@@ -166,7 +166,7 @@ def test_the_rule_excludes_and_the_report_says_what_that_changed(study, report):
     n_excluded = findings.count("few_numbers,exclude")
     assert n_excluded >= 1
     parts = {part["name"]: part for section in report["sections"] for part in section["parts"]}
-    assert [row[:3] for row in parts["rule_counts"]["rows"]] == [["few_numbers", "excludes", n_excluded]]
+    assert [row[:3] for row in parts["rule_counts"]["rows"]] == [["few numbers", "excludes", n_excluded]]
     shown = parts["sensitivity"]
     assert "Exclusions: nobody excluded" in [row[0] for row in shown["rows"]]
 
@@ -175,7 +175,7 @@ def test_the_rule_excludes_and_the_report_says_what_that_changed(study, report):
 def test_the_preregistration_states_the_rule(dialometer, study):
     dialometer("preregister", "s")
     text = (study / "s" / "preregistration.md").read_text(encoding="utf-8")
-    assert "**few_numbers** keeps the rater out of the analysis (at_least: 5)" in text
+    assert "**few numbers** keeps the rater out of the analysis (at least: 5)" in text
 
 
 @pytest.mark.slow

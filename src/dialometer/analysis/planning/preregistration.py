@@ -344,8 +344,8 @@ def _rule(rule: QualityRule) -> str:
         "exclude": "keeps the rater out of the analysis",
         "flag": "is reported, and the rater stays in",
     }
-    settings = "; ".join(f"{name}: {_short(value)}" for name, value in rule.settings().items())
-    return f"**{rule.rule}** {follows[rule.action]}" + (f" ({settings})" if settings else "")
+    settings = "; ".join(f"{name.replace('_', ' ')}: {_short(value)}" for name, value in rule.settings().items())
+    return f"**{rule.rule.replace('_', ' ')}** {follows[rule.action]}" + (f" ({settings})" if settings else "")
 
 
 def _short(value: object) -> str:
