@@ -137,7 +137,7 @@ def test_types_of_parts_that_are_no_names(tmp_path, format, message):
 def test_half_a_character_in_the_name_of_a_criterion(tmp_path):
     path = tmp_path / "j.json"
     path.write_text(IMPORTS["label_studio"]["j.json"].decode().replace('"quality"', '"\\ud800"'))
-    with pytest.raises(DialometerError, match="surrogate"):
+    with pytest.raises(DialometerError, match="no study can be drafted from it"):
         import_files(tmp_path / "s", [path], tmp_path / "x.db", format="label_studio", at_ms=1, is_dry_run=True)
 
 

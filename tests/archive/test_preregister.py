@@ -52,7 +52,7 @@ def test_every_heading_is_filled_from_the_study_file(tmp_path, template):
     for criterion in study.spec.criteria:
         assert criterion.question in found["Measured variables"]
     for rule in study.spec.quality:
-        assert rule.rule in found["Data exclusion"]
+        assert rule.rule.replace("_", " ") in found["Data exclusion"]
     assert fingerprint(study) in found["Study materials"]
     assert "With 12 raters" in found["Sample size rationale"]
     assert f"{study.spec.analysis.n_resamples:,} resamples" in found["Inference criteria"]

@@ -46,7 +46,7 @@ def test_every_system_answers_every_prompt(asked, tmp_path, models):
     assert "exists already" in asked(fails=True)
     assert len(models.requests) == 4
     invoke("new", "compare", tmp_path / "study", "--responses", tmp_path / "items.jsonl")
-    assert "no errors" in invoke("check", tmp_path / "study")
+    assert "No errors" in invoke("check", tmp_path / "study")
 
 
 def test_a_run_that_failed_continues(asked, tmp_path, models):

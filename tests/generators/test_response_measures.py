@@ -9,6 +9,7 @@ import pytest
 from dialometer.errors import DialometerError
 from dialometer.generators.filters import words_of
 from dialometer.generators.measures import OVERLAP_WARNING, Sample, distinct, is_dull, measure, ngrams, perplexity_ratio
+from dialometer.stats.bootstrap.bootstrap import NO_SPREAD
 
 
 def sample_of(responses, references, dialogues, log_loss=(2.0, 3.0, 4.0), n_tokens=(4, 5, 6)):
@@ -44,6 +45,7 @@ def test_values_are_those_of_plain_counting(sample):
     counts = np.unique([" ".join(pair) for row in rows for pair in ngrams(row, 2)], return_counts=True)[1]
     shares = counts / counts.sum()
     assert found["bigram_entropy"].value == pytest.approx(-(shares * np.log2(shares)).sum())
+    assert found.pop("dull_share").notes == (NO_SPREAD,)  # no response is dull, in any resample
     for estimate in found.values():
         assert estimate.low <= estimate.value <= estimate.high
         assert "dialogues" in estimate.interval_method
