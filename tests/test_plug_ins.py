@@ -141,6 +141,7 @@ def test_the_distribution_shows_the_letters(report):
     assert all(f'"{grade}"' in json.dumps(parts["distribution_helpfulness"]) for grade in "ABCDF")
 
 
+@pytest.mark.slow
 def test_the_scale_is_on_the_served_page_with_its_own_template_or_without(dialometer, study, tmp_path):
     page = dialometer.python("-c", SERVED_PAGE, "s")
     assert re.search(r'<select class="grades"[^>]*name="own_grade"', page)

@@ -103,6 +103,7 @@ def test_dialogues_without_ratings_are_no_judgments(tmp_path):
     assert look_at(path)["kind"] == "dialogues"
 
 
+@pytest.mark.slow
 @pytest.mark.realdata
 def test_published_exports_come_in_whole(tmp_path):
     folder = Path(os.environ.get("DIALOMETER_DATA", "")) / "convai2"

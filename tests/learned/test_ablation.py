@@ -79,6 +79,7 @@ def test_every_row_and_its_controls(rated, options, tmp_path):
     assert as_markdown(lines).count("\n") == len(lines) + 2
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_was(rated, options, tmp_path, monkeypatch):
     splits = grouped_splits(rated, 2, development_share=0.15, stopping_share=0.15)
     rows = tuple(row for row in TRAINED if row.name in ("pairwise", "2", "2-3"))

@@ -170,6 +170,7 @@ def test_what_cannot_be_done_is_a_sentence(ratings, tmp_path):
         dm.new_study("nonsense", tmp_path / "x")
 
 
+@pytest.mark.slow
 def test_sample_size_comes_as_a_report(tmp_path):
     dm.new_study("strategies", tmp_path / "pairs")
     report = dm.power(tmp_path / "pairs", raters=[6], n_simulations=20)

@@ -253,6 +253,7 @@ def test_two_processes_count_together_and_share_the_work(make_study):
             assert 'dialometer_submissions_total{outcome="stored"} 12' in text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are looked up in /proc")
 def test_processes_end_with_the_first_one(make_study):
     """Killed outright, it could not tell them; they would keep the port and the database."""

@@ -128,6 +128,7 @@ def _count(folder):
     metrics.observe("dialometer_commit_screens", SIZES, 3)
 
 
+@pytest.mark.slow
 def test_counters_of_several_processes_are_added_up_and_survive_them(tmp_path):
     context = multiprocessing.get_context("spawn")
     for _ in range(2):
