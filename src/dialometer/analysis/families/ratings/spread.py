@@ -345,7 +345,7 @@ def _drift_sentence(measure: Measure, drift: Estimate) -> str:
     what = f"by a factor of {size}" if measure.is_log else f"by {size} {unit_name(measure, size)}"
     details = f"{what} per {PER_ITEMS} items ({interval_only(change)}, {p_words(drift.p_value)})"
     if excludes(change, null_of(measure)):
-        return f"Ratings {'rose' if drift.value > 0 else 'fell'} over the session, {details}."
+        return f"Ratings {'rose' if drift.value > 0 else 'fell'} over the session: they changed {details}."
     return f"Ratings did not drift significantly over the session: they changed {details}."
 
 
