@@ -1,8 +1,8 @@
-"""What a language model expects a user to say next: complaints or praise, after each reply of the agent, without any ratings.
+"""What a language model expects a user to say next: complaints or praise, after each response of the agent, without any ratings.
 
 The score of a reaction is its mean log probability per token as the user's next turn, less that of the same words with no
-dialogue before them. All reactions to all replies of a dialogue are read in one pass: they stand behind the dialogue side by side,
-and each sees the dialogue up to its reply and itself, nothing else (``tests/bench/test_reactions.py`` compares with one pass each).
+dialogue before them. All reactions to all responses of a dialogue are read in one pass: they stand behind the dialogue side by side,
+and each sees the dialogue up to its response and itself, nothing else (``tests/bench/test_reactions.py`` compares with one pass each).
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ _ROLES = {"user": "user", "agent": "assistant"}
 
 @dataclass(frozen=True)
 class Reactions:
-    """Lifts of the log probability of each reaction: replies of the agent × sentences."""
+    """Lifts of the log probability of each reaction: responses of the agent × sentences."""
 
     lifts: Floats
 
     @property
     def complaints(self) -> float:
-        """How much the last reply calls for complaints."""
+        """How much the last response calls for complaints."""
         return float(self.lifts[-1, : len(COMPLAINTS)].mean())
 
     @property
     def praise(self) -> float:
-        """How much the last reply calls for praise."""
+        """How much the last response calls for praise."""
         return float(self.lifts[-1, len(COMPLAINTS) :].mean())
 
 
@@ -89,7 +89,7 @@ class ReactionReader:
         return cls(model, AutoTokenizer.from_pretrained(name, **how))
 
     def read(self, dialogue: Dialogue) -> Reactions:
-        """What the model expects of the user after each reply of the agent."""
+        """What the model expects of the user after each response of the agent."""
         turns = [("user" if turn.role == "user" else "agent", turn.text) for turn in dialogue.turns]
         return Reactions(self._read(turns) - self.alone)
 
@@ -129,7 +129,7 @@ class ReactionReader:
         return torch.stack(means).double().cpu().numpy().reshape(len(ends), len(self.sentences))
 
     def _said(self, turns: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
-        """The dialogue's tokens, and where each reply of the agent ends (the whole where there is none)."""
+        """The dialogue's tokens, and where each response of the agent ends (the whole where there is none)."""
         tokens: list[int] = []
         ends: list[int] = []
         for role, text in turns:

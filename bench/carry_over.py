@@ -137,7 +137,7 @@ def show_table(path: Path) -> None:
         if kind != "clean":
             reactions = [*clean, *_of(dialogues, kept)]
             pairs = NumberedPairs(np.arange(len(clean)), np.arange(len(clean)) + len(clean))
-            _show(f"replies {kind}", None, reactions, pairs)
+            _show(f"responses {kind}", None, reactions, pairs)
 
 
 def _of(dialogues: Sequence[Dialogue], kept: dict[str, Reactions]) -> list[Reactions]:

@@ -7,6 +7,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import dialometer
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +62,7 @@ def declared() -> set[str]:
     return {name_of(line) for line in lines}
 
 
+@pytest.mark.slow
 def test_every_declared_dependency_is_imported():
     unused = declared() - set(distributions()) - set(LOADED_BY)
     assert not unused, f"declared but not imported by anything in src: {sorted(unused)}"

@@ -87,6 +87,7 @@ def shown(browser):
     context.close()
 
 
+@pytest.mark.slow
 def test_no_page_of_the_dashboard_is_wider_than_its_screen(tmp_path, make_site, shown):
     folder = long_study(tmp_path / "studies" / "long")
     owner = make_site(StudyFolders((str(folder),))).owner()

@@ -26,6 +26,7 @@ def section(page: str, title: str) -> str:
     return page[start : start + 4 + end.start()] if end else page[start:]
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_guide_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, text in re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', GUIDE, flags=re.DOTALL | re.MULTILINE):

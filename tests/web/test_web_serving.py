@@ -241,6 +241,7 @@ def test_it_says_where_to_go_and_leaves_word_for_programs(make_study):
             assert json.loads(line)["event"]
 
 
+@pytest.mark.slow
 def test_two_processes_count_together_and_share_the_work(make_study):
     study = make_study("best-worst", n_items=3, design={"judgments_per_item": None}, recruitment={"quota": None})
     with serving(study.folder, "--workers", "2", "--api-key", "given-key") as (_server, url, key):
