@@ -181,6 +181,16 @@ def test_many_problems_of_one_kind_are_one_message(tmp_path):
     assert line == f"  200 rows, the first of them {path}:2: the rater is missing [rater] — fill the cell"
 
 
+def test_a_file_with_a_problem_in_every_line_is_not_read_to_its_end(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("rater,item,criterion,value\n" + "a,b\n" * 30_000)
+    with pytest.raises(ImportFileError) as caught:
+        import_files(tmp_path / "in", [path], tmp_path / "x.db", format="long", at_ms=1)
+    _, rows, end = str(caught.value).split("\n")
+    assert rows.startswith(f"  10,000 rows, the first of them {path}:2: the row has 2 cells, the header 4")
+    assert "the file has 10,000 problems up to here; the rest was not read" in end
+
+
 def test_at_most_ten_lines_tell_of_many_kinds(tmp_path):
     path = tmp_path / "data.csv"
     wrong = [f"{'x' * n},1,q,3,{'b' * n}{n}" for n in range(1, 40)]

@@ -14,6 +14,9 @@ N_LISTED = 50
 _N_KINDS = 100
 """How many kinds of problems are counted; the first of each is kept, so that no kind is hidden behind many of another."""
 
+_MOST_ERRORS = 10_000
+"""After so many errors the rest of a file is not read: it is another kind of file, or has one mistake throughout."""
+
 _log = logging.getLogger("dialometer.readers")
 
 
@@ -58,6 +61,11 @@ class Problems:
         self.counts[kind if is_new or kind in self.counts else ""] += 1
         if len(self.errors) < N_LISTED or is_new:
             self.errors.append(fault)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether there are so many errors that reading on would tell nothing new."""
+        return self.n_errors >= _MOST_ERRORS
 
     def assume(self, message: str) -> None:
         """Say once what had to be assumed; the file is read all the same."""

@@ -57,7 +57,10 @@ class SourceFile:
             return ""  # the reading itself will say so, with the line
 
     def lines(self, problems: Problems) -> Iterator[tuple[int, str]]:
-        """Numbered lines without their ends. Bytes that are not UTF-8 are a problem of the file and come as U+FFFD."""
+        """Numbered lines without their ends. Bytes that are not UTF-8 are a problem of the file and come as U+FFFD.
+
+        Where nearly every line is a problem they end early, with a problem that says so.
+        """
         number = 0
         try:
             with self._open() as stream:
@@ -65,6 +68,10 @@ class SourceFile:
                     problems.assume(self.assumed)
                 for number, raw in enumerate(stream, start=1):
                     yield number, _decode(raw.removeprefix(_BOM) if number == 1 else raw, number, problems)
+                    if problems.is_hopeless:
+                        message = f"the file has {problems.n_errors:,} problems up to here; the rest was not read"
+                        problems.of_file(problems.problem(message, remedy="correct these first", line=number))
+                        return
         except _UNREADABLE as error:
             problems.of_file(problems.problem(error.message, remedy=error.remedy, line=number + 1))
         except UnicodeDecodeError as error:
