@@ -59,7 +59,9 @@ def test_tables_of_judgments_and_files_that_are_neither(tmp_path):
     assert json.loads(result_of("look", plain, "--json").stdout) == {
         "kind": "table",
         "format": "",
+        "read_as": [],
         "columns": ["x", "y"],
+        "ratings": None,
     }
     assert "--format votes" in result_of("look", plain).stdout
     exported = tmp_path / "batch.csv"
@@ -71,6 +73,29 @@ def test_tables_of_judgments_and_files_that_are_neither(tmp_path):
     assert refused.exit_code == 1
     assert "the format cannot be recognised" in str(refused.exception)
     assert "does not give a speaker a role" in str(result_of("look", votes, "--speakers", "x").exception)
+
+
+def test_of_a_table_of_ratings_the_import_is_named(tmp_path):
+    """It was "a table that is no file of dialogues" before, and how it was written was not said."""
+    wide = tmp_path / "bewertungen.csv"
+    wide.write_bytes(
+        "Rater;Item;System;Nähe;Ruhe;Notiz\r\nr1;d1;alt;4;2;schön\r\nr2;d1;alt;;3;gut\r\n".encode("cp1252")
+    )
+    shown = " ".join(result_of("look", wide).stdout.split())
+    assert "Form: Windows-1252, Windows line ends, semicolons between columns" in shown
+    assert f"dialometer import my-study {wide} --format long --criteria Nähe,Ruhe imports" in shown
+    known = tmp_path / "known.csv"
+    known.write_text("rater,item,score\nr1,d1,4\n")
+    assert "known.csv --format long imports it as ratings" in " ".join(result_of("look", known).stdout.split())
+
+
+def test_where_the_winner_of_arena_55k_stands_is_said(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text(
+        "id,model_a,model_b,prompt,response_a,response_b,winner_model_a,winner_model_b,winner_tie\n"
+        '1,x,y,"[""Hi?""]","[""Ho.""]","[""Hm.""]",1,0,0\n'
+    )
+    assert "winner ← winner_model_a, winner_model_b, winner_tie" in result_of("look", path).stdout
 
 
 def test_a_look_leaves_the_log_as_it_was(chats):

@@ -105,12 +105,70 @@ def test_what_is_ambiguous_is_refused_with_its_line(tmp_path, text, words):
 
 def test_files_that_cannot_be_matched_are_refused(tmp_path):
     one = write(tmp_path / "one.csv", "id,prompt,response\n1,Hi?,x\n")
-    without = write(tmp_path / "two.csv", "prompt,response\nHi?,x\n")
-    other = write(tmp_path / "three.csv", "id,prompt,response\n7,Hi?,x\n")
+    other = write(tmp_path / "three.csv", "id,prompt,response\n7,Ho?,x\n")
     twice = write(tmp_path / "four.csv", "id,prompt,response\n1,Hi?,x\n1,Hi?,y\n")
-    for file, words in ((without, "some files have ids"), (other, "no id is in all"), (twice, "given on line 2")):
+    for file, words in ((other, "no id and no context is in all"), (twice, "given on line 2")):
         with pytest.raises(DialometerError, match=words):
             read_outputs([one, file])
+
+
+@pytest.mark.parametrize("second", ["prompt,response\nHi?,y\n", "id,prompt,response\n7,Hi?,y\n"])
+def test_files_with_other_ids_or_none_are_matched_by_context(tmp_path, second):
+    one = write(tmp_path / "one.csv", "id,prompt,response\n1,Hi?,x\n")
+    outputs = read_outputs([one, write(tmp_path / "two.csv", second)])
+    assert outputs.items[0]["responses"] == {"one": "x", "two": "y"}
+    assert "rows are matched by their context" in outputs.notes
+
+
+def test_ids_with_other_contexts_are_mentioned(tmp_path):
+    one = write(tmp_path / "one.csv", "id,prompt,response\n1,Hi?,x\n2,Ho?,x\n")
+    two = write(tmp_path / "two.csv", "id,prompt,response\n1,Hi?,y\n2,What?,y\n")
+    assert any(note.startswith("1 of 2 ids have other contexts") for note in read_outputs([one, two]).notes)
+
+
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]}
+
+
+def whole_chats(word, key="messages", role="role", text="content"):
+    """Whole chats that end with this word, as chat platforms write them."""
+    said = [("user", "Hi?"), ("assistant", "Yes?"), ("user", "Rice?"), ("assistant", word)]
+    turns = [{role: who, text: what} for who, what in said]
+    return json.dumps({key: [*turns[:3], *([CALL] if key == "messages" else []), turns[3]]}) + "\n"
+
+
+def test_of_whole_chats_the_last_response_is_judged(tmp_path):
+    """Refused before: there was 'no column of responses'."""
+    files = [
+        write(tmp_path / "a.jsonl", whole_chats("first")),
+        write(tmp_path / "b.jsonl", whole_chats("second", "conversations", "from", "value")),
+        write(tmp_path / "c.csv", 'prompt,response\n"[{""role"": ""user"", ""content"": ""Ha?""}]",third\n'),
+    ]
+    outputs = read_outputs(files[:2])
+    assert outputs.items[0]["responses"] == {"a": "first", "b": "second"}
+    assert [turn["text"] for turn in outputs.items[0]["context"]] == ["Hi?", "Yes?", "Rice?"]
+    assert any(note.startswith("whole chats") for note in outputs.notes)
+    with pytest.raises(DialometerError, match="no context is in all"):
+        read_outputs(files)
+
+
+def test_a_column_may_name_the_system_of_each_row(tmp_path):
+    """Model and response were taken for two systems before."""
+    rows = "".join(f"Question {n}?,{model},{model} {n}\n" for n in (1, 2) for model in ("x-1", "y-2", "z-3"))
+    outputs = read_outputs([write(tmp_path / "runs.csv", "prompt,model,response\n" + rows)])
+    assert list(outputs.systems.values()) == ["x-1", "y-2", "z-3"]
+    assert [list(item["responses"].values()) for item in outputs.items] == [
+        ["x-1 1", "y-2 1", "z-3 1"],
+        ["x-1 2", "y-2 2", "z-3 2"],
+    ]
+
+
+def test_chats_and_responses_are_compared_below_their_context(tmp_path):
+    one = write(tmp_path / "v1.tsv", "user\tassistant\nHi?\tNo.\n")
+    said = [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "Yes."}]
+    two = write(tmp_path / "v2.jsonl", json.dumps({"messages": said}) + "\n")
+    study_from_outputs("pairs", [one, two], tmp_path / "study")
+    item = load_study(tmp_path / "study").items[0]
+    assert item.responses == {"v1": "No.", "v2": "Yes."}
 
 
 def test_the_study_is_ready_and_its_numbers_follow_the_files(tmp_path):

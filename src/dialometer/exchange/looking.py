@@ -5,26 +5,31 @@ from __future__ import annotations
 import logging
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from dialometer.design.load import STUDY_FILE
 from dialometer.errors import DialometerError, Problem, ReadError
+from dialometer.exchange.columns import Columns
 from dialometer.exchange.export_folder import read_manifest
 from dialometer.exchange.formats import FORMATS, ImportOptions, Intake
 from dialometer.exchange.importing import columns_of, format_of
+from dialometer.exchange.rating_table import RATING_ROLES
 from dialometer.exchange.records import AnswerRecord, JudgmentRecord
 from dialometer.model.dialogue import Dialogue, Role
-from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
+from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE, is_missing, to_number
 from dialometer.readers import read_dialogues
 from dialometer.readers.columnar import is_columnar
 from dialometer.readers.dialogue_file import recognised_formats
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
+from dialometer.readers.table_rows import table_rows
 from dialometer.readers.turn_parts import turn_as_json
 
+N_ROWS_TRIED = 100
 MOST_FILES = 40
 LARGE_BYTES = 50_000_000
 Found = dict[str, Any]
@@ -203,7 +208,28 @@ def _table(path: Path) -> Found | None:
         columns = columns_of(path)
     except DialometerError:
         return None
-    return {"kind": "table", "format": "", "columns": columns} if len(columns) > 1 else None
+    if len(columns) < 2:
+        return None
+    return {
+        "kind": "table", "format": "", "read_as": forms_of(path), "columns": columns, "ratings": _ratings(path, columns)
+    }  # fmt: skip
+
+
+def _ratings(path: Path, header: Sequence[str]) -> list[str] | None:
+    """Which columns of a table with raters are criteria: all their cells are numbers, and they play no other part.
+
+    Empty where the table has a known column of ratings; None where it does not seem to hold any.
+    """
+    columns = Columns.bind(header, {}, RATING_ROLES)
+    if not columns.has("rater") or not (columns.has("item") or columns.has("system")):
+        return None
+    if columns.has("value"):
+        return []
+    rows = list(islice(table_rows(SourceFile(path), Problems(str(path)), ()), N_ROWS_TRIED))
+    others = [name for name in header if name not in columns.by_role.values()]
+    cells = {name: [row.cells[name] for row in rows if not is_missing(row.cells[name])] for name in others}
+    rated = [name for name, given in cells.items() if given and all(to_number(cell) is not None for cell in given)]
+    return rated or None
 
 
 def _is_of_turns(path: Path) -> bool:

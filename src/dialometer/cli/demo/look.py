@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -197,17 +198,27 @@ def _show_table(file: Path, found: dict[str, Any]) -> None:
 
     from dialometer.cli.console import print_prose
 
-    _print(f"[bold]{escape(file.name or str(file))}[/]: a table that is no file of dialogues")
+    what = "a table that is no file of dialogues" if found["ratings"] is None else "a table of ratings"
+    _print(f"[bold]{escape(file.name or str(file))}[/]: {what}")
+    _show_forms(found)
     print_prose(escape(f"Columns: {', '.join(found['columns'])}"))
+    shown = escape(str(file))
+    if found["ratings"] is not None:
+        named = ",".join(found["ratings"])
+        named = named if named.replace(",", "").isidentifier() else shlex.quote(named)
+        criteria = f" --criteria {escape(named)}" if found["ratings"] else ""
+        print_prose(f"\n[bold]dialometer import my-study {shown} --format long{criteria}[/] imports it as ratings.")
+        return
     print_prose(
-        "\nIf it holds judgments, [bold]dialometer import my-study FILE --format votes[/] reads one choice between two systems "
-        "a row, [bold]--format long[/] one rating a row; [bold]--map[/] says which column is which."
+        f"\nIf it holds judgments, [bold]dialometer import my-study {shown} --format votes[/] reads one choice between two "
+        "systems a row, [bold]--format long[/] one rating a row; [bold]--map[/] says which column is which."
     )
     if {"question", "expected_answer"} <= set(found["columns"]):
-        print_prose("[bold]dialometer retrieval evaluate KB FILE[/] asks retrievers these questions.")
+        print_prose(f"[bold]dialometer retrieval evaluate KB {shown}[/] asks retrievers these questions.")
     else:
         print_prose(
-            "If it holds what systems answered, [bold]dialometer new compare my-study --responses FILE[/] has raters rate it."
+            f"If it holds what systems answered, [bold]dialometer new compare my-study --responses {shown}[/] has raters "
+            "rate it."
         )
 
 

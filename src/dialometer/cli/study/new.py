@@ -46,8 +46,8 @@ def add_to(app: typer.Typer) -> None:
             typer.Option(
                 "--responses",
                 metavar="FILE",
-                help="What your systems answered: one file with a column per system, or repeat it with one file per "
-                "system (compare, ratings, pairs, best-worst, candidates, anchoring).",
+                help="What your systems answered: one file with a column per system or a column 'model', or repeat it "
+                "with one file per system (compare, ratings, pairs, best-worst, candidates, anchoring).",
             ),
         ] = None,
         first: Annotated[

@@ -101,7 +101,7 @@ class ArenaVotes(ImportFormat):
         table.cell.check_roles(HEADER_LINE)
         if intake.problems.n_errors > n_before:
             return
-        intake.used |= columns.used()
+        intake.used |= columns.used() | ({} if columns.has("winner") else {"winner": ", ".join(WINNERS)})
         table.look_ahead()
         for number, row in enumerate(chain([first], rows), start=1):
             yield from table.records(row, number)

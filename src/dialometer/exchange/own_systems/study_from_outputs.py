@@ -85,7 +85,7 @@ def study_from_outputs(
 
 
 def _outputs(template: str, files: Sequence[Path], systems: Sequence[str], n_items: int | None) -> SystemOutputs:
-    if template == "pairs" and len(files) == 2 and not all(holds_responses(file) for file in files):
+    if template == "pairs" and len(files) == 2 and not any(holds_responses(file) for file in files):
         return read_pairs(files, n_items=n_items)
     outputs = read_outputs(files, systems=systems, n_items=n_items)
     if template == "pairs" and len(outputs.systems) != 2:

@@ -208,7 +208,7 @@ def study_from_files(
 
 def is_of_responses(files: Sequence[Path]) -> bool:
     """Whether the files hold contexts beside responses, which the template ``compare`` rates one by one."""
-    return holds_systems(files[0]) if len(files) == 1 else all(holds_responses(file) for file in files)
+    return holds_systems(files[0]) if len(files) == 1 else any(holds_responses(file) for file in files)
 
 
 def _candidates(outputs: SystemOutputs) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
 """What systems answered, as people keep it in files, turned into items for raters.
 
-Two shapes are read, each as CSV, TSV, JSON or JSON Lines, plain or gzipped: one file with a context and one column per system,
-or one file per system with a context and a response each. Files differ in the names of their columns and in how they write a
+Three shapes are read, each as CSV, TSV, JSON or JSON Lines, plain or gzipped: one file with a context and one column per system,
+one with a column that names the system of each row, or one file per system. The last two have a context and a response each, or
+whole chats, whose last response is then judged. Files differ in the names of their columns and in how they write a
 conversation; what was assumed is told in ``notes``. Only what is ambiguous is refused.
 """
 
@@ -11,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ CONTEXT = (
     "instruction",
     "messages",
     "conversation",
+    "conversations",
     "dialogue",
     "user",
 )
@@ -50,6 +52,8 @@ RESPONSE = (
     "content",
 )
 ID = ("id", "item", "item_id", "question_id", "prompt_id", "context_id", "key", "index")
+SYSTEM = ("system", "model", "model_name", "model_id", "system_name", "bot")
+"""Columns that say whose response a row is."""
 STANDARD = ("standard", "reference", "gold", "ground_truth", "human", "target")
 ABOUT = ("topic", "category", "domain", "language", "source", "task", "split")
 """Columns that describe the item; raters may later be split by them."""
@@ -63,7 +67,7 @@ SPEAKERS: dict[str, tuple[str, Role]] = {
     "gpt": ("Assistant", "agent"),
     "model": ("Assistant", "agent"),
 }
-HIDDEN = ("system", "developer", "tool")
+HIDDEN = ("system", "developer", "tool", "function")
 MAX_SYSTEMS = 8
 
 
@@ -88,8 +92,36 @@ class _Row:
     cells: dict[str, Any]
 
     @property
-    def key(self) -> str:
+    def context(self) -> str:
+        """What makes two contexts the same."""
         return json.dumps(self.turns, ensure_ascii=False)
+
+
+@dataclass(slots=True)
+class _Answered:
+    """The rows of one system, with what it answered, and the file they come from."""
+
+    path: Path
+    rows: list[tuple[_Row, str]] = field(default_factory=list)
+
+    @property
+    def has_ids(self) -> bool:
+        return all(row.id for row, _ in self.rows)
+
+    def by(self, name: str) -> dict[str, tuple[_Row, str]]:
+        """By id or by context, each of which must be there once."""
+        problems = Problems(str(self.path))
+        table: dict[str, tuple[_Row, str]] = {}
+        for row, text in self.rows:
+            key = getattr(row, name)
+            if key in table:
+                what = f"the id '{row.id}'" if name == "id" else "the same context"
+                message = f"{what} was given on line {table[key][0].line}"
+                problems.of_record([problems.problem(message, remedy="keep one response for each", line=row.line)])
+            else:
+                table[key] = (row, text)
+        problems.finish()
+        return table
 
 
 class OutputReader:
@@ -125,6 +157,10 @@ class OutputReader:
         problems = Problems(str(path))
         rows = list(self._rows(path, problems))
         problems.finish()
+        column = next((name for name in (rows[0].cells if rows else ()) if plain_name(name) in SYSTEM), "")
+        if column and not wanted and (_response_column(rows) or _are_whole(rows)):
+            self.notes.append(f"the column '{column}' names the system of each row")
+            return self._row_each(path, rows, column, names)
         is_items = bool(rows) and all(isinstance(row.cells.get("responses"), dict) for row in rows)
         columns = list(wanted) if wanted else self._systems_of(rows, path, is_items=is_items)
         labels = {names.name(column): column for column in columns}
@@ -162,12 +198,31 @@ class OutputReader:
         )
         return columns
 
-    # One file for each system.
+    # One system in each row, or in each file.
+
+    def _row_each(
+        self, path: Path, rows: Sequence[_Row], column: str, names: NewNames
+    ) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        of_system: dict[str, list[_Row]] = {}
+        for row in rows:
+            of_system.setdefault(self._text(row.cells.get(column)), []).append(row)
+        if "" in of_system:
+            raise DialometerError(
+                "a row names no system", where=f"{path}:{of_system[''][0].line}", remedy=f"fill in '{column}'"
+            )
+        if len(of_system) > MAX_SYSTEMS:
+            raise DialometerError(
+                f"'{column}' names {len(of_system)} systems, and a rater can compare {MAX_SYSTEMS} at most",
+                where=str(path),
+                remedy="keep the rows of fewer systems",
+            )
+        labels = {names.name(label): label for label in of_system}
+        answered = {name: self._answered(path, of_system[label]) for name, label in labels.items()}
+        return self._matched(answered), labels
 
     def _file_each(self, files: Sequence[Path], names: NewNames) -> tuple[list[dict[str, Any]], dict[str, str]]:
         labels: dict[str, str] = {}
-        tables: dict[str, dict[str, tuple[_Row, str]]] = {}
-        n_ids = 0
+        answered: dict[str, _Answered] = {}
         for path in files:
             stem = SourceFile(path).stem
             name = names.name(stem)
@@ -176,59 +231,70 @@ class OutputReader:
                     f"two files are called '{stem}'", where=str(path), remedy="rename one; files name the systems"
                 )
             labels[name] = stem
-            tables[name], has_ids = self._responses_of(path)
-            n_ids += has_ids
-        if 0 < n_ids < len(files):
-            raise DialometerError(
-                "some files have ids and some have none",
-                where=", ".join(map(str, files)),
-                remedy="give each row an id in all files, or in none (contexts are matched then)",
-            )
-        first = next(iter(tables.values()))
-        shared = [key for key in first if all(key in table for table in tables.values())]
-        n_partial = len({key for table in tables.values() for key in table}) - len(shared)
-        if not shared:
-            by = "id" if n_ids else "context"
-            raise DialometerError(
-                f"no {by} is in all files", where=", ".join(map(str, files)), remedy=f"use the same {by}s in all files"
-            )
-        self.notes.append(f"rows are matched by their {'id' if n_ids else 'context'}")
-        if n_partial:
-            self.notes.append(f"{n_partial:,} contexts that not all systems answered are excluded")
-        items = [
-            self._item(first[key][0], {name: table[key][1] for name, table in tables.items()}, set(RESPONSE))
-            for key in shared
-        ]
-        return items, labels
+            problems = Problems(str(path))
+            rows = list(self._rows(path, problems))
+            problems.finish()
+            answered[name] = self._answered(path, rows)
+        return self._matched(answered), labels
 
-    def _responses_of(self, path: Path) -> tuple[dict[str, tuple[_Row, str]], bool]:
-        problems = Problems(str(path))
-        rows = list(self._rows(path, problems))
-        problems.finish()
-        column = next((name for name in (rows[0].cells if rows else ()) if plain_name(name) in RESPONSE), "")
+    def _answered(self, path: Path, rows: Sequence[_Row]) -> _Answered:
+        """Each row's response: its own column, or the last turn of a whole chat."""
+        column = _response_column(rows)
+        if not column and _are_whole(rows):
+            note = "whole chats: their last response is judged, and what comes before it is the context"
+            if note not in self.notes:
+                self.notes.append(note)
+            return _Answered(path, [(replace(row, turns=row.turns[:-1]), row.turns[-1]["text"]) for row in rows])
         if not column:
             raise DialometerError(
                 "there is no column of responses",
                 where=str(path),
                 remedy=f"call it '{RESPONSE[0]}' ({', '.join(RESPONSE[1:5])}, …)",
             )
-        has_ids = all(row.id for row in rows)
-        table: dict[str, tuple[_Row, str]] = {}
+        problems = Problems(str(path))
+        answered = _Answered(path)
         for row in rows:
-            key = row.id if has_ids else row.key
             text = self._text(row.cells.get(column))
-            if not text:
+            if text:
+                answered.rows.append((row, text))
+            else:
                 problems.of_record(
                     [problems.problem("the response is empty", remedy="fill it in or remove the row", line=row.line)]
                 )
-            elif key in table:
-                what = f"the id '{row.id}'" if has_ids else "the same context"
-                message = f"{what} was given on line {table[key][0].line}"
-                problems.of_record([problems.problem(message, remedy="keep one response for each", line=row.line)])
-            else:
-                table[key] = (row, text)
         problems.finish()
-        return table, has_ids
+        return answered
+
+    def _matched(self, answered: Mapping[str, _Answered]) -> list[dict[str, Any]]:
+        """Items that all systems answered: by id where all rows have one and some are the same, else by context."""
+        by = "id"
+        tables: dict[str, dict[str, tuple[_Row, str]]] = {}
+        shared: list[str] = []
+        if all(rows.has_ids for rows in answered.values()):
+            tables, shared = _shared(answered, by)
+        if not shared:
+            by = "context"
+            tables, shared = _shared(answered, by)
+        where = ", ".join(dict.fromkeys(str(rows.path) for rows in answered.values()))
+        if not shared:
+            raise DialometerError(
+                "no id and no context is in all of them",
+                where=where,
+                remedy="use the same ids or contexts for all systems",
+            )
+        self.notes.append(f"rows are matched by their {by}")
+        n_partial = len({key for table in tables.values() for key in table}) - len(shared)
+        if n_partial:
+            self.notes.append(f"{n_partial:,} contexts that not all systems answered are excluded")
+        n_other = sum(len({table[key][0].context for table in tables.values()}) > 1 for key in shared)
+        if n_other:
+            self.notes.append(
+                f"{n_other:,} of {len(shared):,} ids have other contexts for other systems; raters see the first system's"
+            )
+        first = next(iter(tables.values()))
+        return [
+            self._item(first[key][0], {name: table[key][1] for name, table in tables.items()}, set(RESPONSE))
+            for key in shared
+        ]
 
     # Records.
 
@@ -269,6 +335,9 @@ class OutputReader:
             who = str(turn.get("speaker") or turn.get("role") or turn.get("from") or "user")
             text = self._text(turn.get("text") or turn.get("content") or turn.get("value"))
             if who.lower() in HIDDEN:
+                self.n_hidden += 1
+                continue
+            if not text and turn.get("tool_calls"):
                 self.n_hidden += 1
                 continue
             if not text:
@@ -352,6 +421,23 @@ def _with_ids(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
         twice = next(name for name, n in counts.items() if name and n > 1)
         raise DialometerError(f"the id '{twice}' is given {counts[twice]} times", remedy="give each context its own id")
     return [{**item, "id": item["id"] or f"item-{number:0{width}d}"} for number, item in enumerate(items, start=1)]
+
+
+def _shared(answered: Mapping[str, _Answered], by: str) -> tuple[dict[str, dict[str, tuple[_Row, str]]], list[str]]:
+    """Each system's rows by id or by context, and what all of them have."""
+    tables = {name: rows.by(by) for name, rows in answered.items()}
+    first, *others = tables.values()
+    return tables, [key for key in first if all(key in table for table in others)]
+
+
+def _response_column(rows: Sequence[_Row]) -> str:
+    return next((name for name in (rows[0].cells if rows else ()) if plain_name(name) in RESPONSE), "")
+
+
+def _are_whole(rows: Sequence[_Row]) -> bool:
+    """Whether each row is a chat that ends with a response to something."""
+    agents = {speaker for speaker, role in SPEAKERS.values() if role == "agent"}
+    return bool(rows) and all(len(row.turns) > 1 and row.turns[-1]["speaker"] in agents for row in rows)
 
 
 def _shallow_json(text: str) -> Any:
