@@ -163,8 +163,8 @@ def test_a_model_is_asked_on_the_scale_and_its_grades_are_stored(dialometer, stu
 
 
 def test_the_rule_excludes_and_the_report_says_what_that_changed(study, report):
-    findings = (study / "data" / "findings.csv").read_text(encoding="utf-8")
-    n_excluded = findings.count("few_numbers,exclude")
+    flags = (study / "data" / "flags.csv").read_text(encoding="utf-8")
+    n_excluded = flags.count("few_numbers,exclude")
     assert n_excluded >= 1
     parts = {part["name"]: part for section in report["sections"] for part in section["parts"]}
     assert [row[:3] for row in parts["rule_counts"]["rows"]] == [["few numbers", "excludes", n_excluded]]

@@ -124,7 +124,7 @@ def test_the_page_says_who_can_be_trusted(crowd):
     assert "is as good as a human rater" in by_judge["fair"]
     assert "is worse than a human rater" in by_judge["places"]
     assert "is not shown to be as good as a human rater" in by_judge["gpt-4"]
-    assert "prefers a place on the screen" not in by_judge["fair"]
+    assert "prefers a position on the screen" not in by_judge["fair"]
     test = next(part for part in section.parts if part.name == "judges_test")
     verdicts = {row[1]: row[-1] for row in test.rows}
     assert (verdicts["fair"], verdicts["gpt-4"]) == ("as good as a rater", "not shown")

@@ -189,7 +189,7 @@ def test_items_that_decide_by_themselves_are_no_general_lead(study):
 def test_a_favoured_place_is_seen(study):
     data = data_of(study, rows_from(study, dict.fromkeys(SYSTEMS, 0.0), n_raters=40, first_place=0.8))
     section = next(s for s in run(data).sections if s.name == "best-worst-place")
-    assert "More or less often best than by chance: place 1" in section.paragraphs[0]
+    assert "Picked as best more or less often than by chance: position 1" in section.paragraphs[0]
     first = rows_of(section.parts[0])[0]
     assert first["best"].low > 0.25
 

@@ -186,7 +186,7 @@ def test_fixed_orders_cannot_be_separated(template, quick):
     )
     data = quick(study, n_raters=8)
     said = " ".join(order_section(data, numeric_measures(data).main, OPTIONS).paragraphs)
-    assert "were always at the same place" in said
+    assert "was always at the same position" in said
     assert "same order for everybody" in said
 
 

@@ -58,6 +58,8 @@ def test_the_files_of_an_export_hold_the_same_data_as_the_database(tmp_path, tem
     for name in ("judgments", "sessions", "answers", "findings", "set_aside", "chats", "by_models"):
         assert_frame_equal(getattr(stored, name), getattr(read, name), check_exact=True)
     assert (stored.sources, stored.n_left_out) == (read.sources, read.n_left_out)
+    (tmp_path / "out" / "flags.csv").rename(tmp_path / "out" / "findings.csv")  # as in archives of 0.1.0
+    assert_frame_equal(load_exported(study, tmp_path / "out").findings, stored.findings, check_exact=True)
 
 
 @pytest.mark.parametrize("template", ["acute", "likert", "strategies"])
@@ -156,7 +158,7 @@ def test_who_withdrew_is_in_no_archive(tmp_path):
         lines = [line for line in (inside / "data" / "sessions.csv").read_text().splitlines() if name in line]
         assert len(lines) == 1
         assert ",withdrawn," in lines[0]
-        for table in ("judgments", "answers", "screens", "findings"):
+        for table in ("judgments", "answers", "screens", "flags"):
             assert name not in (inside / "data" / f"{table}.csv").read_text()
     assert texts
     again = json.loads(dialometer("report", tmp_path / "study-archive.zip", "--format", "csv", "--json"))

@@ -38,7 +38,7 @@ def test_new_simulate_export(run, tmp_path):
     assert "8 of 8 sessions are simulated" in text
     assert "48 practice judgments are excluded (--include-practice" in text
     names = {path.name for path in (tmp_path / "s" / "export").iterdir()}
-    tables = {f"{name}.csv" for name in ("judgments", "answers", "sessions", "screens", "findings")}
+    tables = {f"{name}.csv" for name in ("judgments", "answers", "sessions", "screens", "flags")}
     assert names == tables | {"data_dictionary.md", "data_dictionary.json", "export.json"}
 
 

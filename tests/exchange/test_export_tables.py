@@ -37,12 +37,12 @@ def test_every_table_has_every_row(collect, database_url, tmp_path, rows):
             "judgments.csv": len(judgments),
             "answers.csv": len(list(store.records.answers())),
             "screens.csv": len(list(store.records.visits())),
-            "findings.csv": len(list(store.records.findings())),
+            "flags.csv": len(list(store.records.findings())),
             "sessions.csv": len(sessions),
         }
         reasons = {entry.session_id: entry.reason for entry in store.exclusions.log()}
     assert {name: len(rows(tmp_path / "out" / name)) for name in counts} == counts == done.n_rows
-    assert counts["findings.csv"] > 0, "the case should have findings"
+    assert counts["flags.csv"] > 0, "the case should have flags"
     written = rows(tmp_path / "out" / "judgments.csv")
     assert list(written[0]) == list(COLUMNS)
     assert [row["judgment"] for row in written] == [str(n) for n in sorted(table["judgment"])]
@@ -125,7 +125,7 @@ def test_all_formats_hold_the_same(collect, tmp_path):
     with Store.open(database) as store:
         for format in ("csv", "jsonl", "parquet"):
             export_study(study, store, tmp_path / format, format=format)
-    for name in ("judgments", "answers", "sessions", "screens", "findings"):
+    for name in ("judgments", "answers", "sessions", "screens", "flags"):
         parquet = pl.read_parquet(tmp_path / "parquet" / f"{name}.parquet")
         # Texts only: both sides are written down by the same rule and must then be equal.
         csv = pl.read_csv(tmp_path / "csv" / f"{name}.csv", infer_schema=False)

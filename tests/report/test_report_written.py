@@ -69,6 +69,8 @@ def test_ratios_keep_the_end_that_matters():
     ratio = Estimate(5.94, 9, "odds ratio", low=0.82, high=43.1, unit="odds ratio")
     assert column("estimate", [ratio]) == ["5.94 [0.82, 43.10]"]
     assert column("estimate", [replace(ratio, value=105, low=13, high=849)]) == ["105 [13, 849]"]
+    large = replace(ratio, value=340, low=52, high=2246)
+    assert column("estimate", [ratio, large, large]) == ["5.94 [0.82, 43.10]", "340 [52, 2,246]", "340 [52, 2,246]"]
 
 
 def test_the_same_number_is_written_the_same_however_it_was_computed():
@@ -115,6 +117,17 @@ def test_how_the_numbers_were_made():
     assert two.remarks[1] == "B: proportion; 90% confidence interval: Wilson; n = 12."
     many = written((Column("a", "A", "estimate"), [Estimate(1, 3, f"method {i}") for i in range(5)]))
     assert many.remarks == ("Several methods, named for each row in the data files.",)
+
+
+def test_a_method_is_written_once_where_only_tests_and_intervals_vary():
+    wilson = Estimate(0.5, 12, "proportion, t-test; ties excluded", 0.2, 0.8, interval_method="Wilson")
+    exact = Estimate(1.0, 12, "proportion; ties excluded", 0.7, 1.0, interval_method="Clopper-Pearson")
+    cut = Estimate(0.9, 12, "proportion, t-test; ties excluded", 0.8, 1.0, interval_method="Wilson, cut at 1")
+    bare = Estimate(0.9, 12, "proportion; ties excluded")
+    table = written((Column("a", "A", "estimate"), [wilson, exact, cut, bare]))
+    assert table.remarks == (
+        "Proportion, t-test; ties excluded; 95% confidence interval: Wilson (some cut at 1), or Clopper-Pearson; n = 12.",
+    )
 
 
 def test_all_about_one_number():

@@ -49,7 +49,7 @@ class RetrieverAgent(Agent):
         min_length=1, description="Folder of the trained retriever; a relative one starts at the study's folder."
     )
     threshold: float | None = Field(
-        default=None, ge=0, le=1, description="Confidence from which it answers; the calibrated one if left out."
+        default=None, ge=0, le=1, description="Confidence from which it answers; the calibrated one by default."
     )
 
     _load: Callable[[str, float | None], Avatar] | None = PrivateAttr(default=None)

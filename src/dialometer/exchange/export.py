@@ -27,7 +27,7 @@ from dialometer.exchange.export_tables import (
     ANSWERS,
     CHAT_TURNS,
     DRAWN_SYSTEMS,
-    FINDINGS,
+    FLAGS,
     SCREENS,
     ExportTable,
     JudgmentRows,
@@ -37,7 +37,7 @@ from dialometer.exchange.export_tables import (
     chat_frames,
     detail_frames,
     detail_tables,
-    finding_frames,
+    flag_frames,
     judgments_table,
     screen_frames,
     session_frames,
@@ -256,7 +256,7 @@ class _Job:
             self._write(table, detail_frames(self.study, self.store, scale_type, table, **included))
         self._write(ANSWERS, answer_frames(self.study, self.store, raters, include_corrected=self.include_corrected))
         self._write(SCREENS, screen_frames(self.store, raters))
-        self._write(FINDINGS, finding_frames(self.store, raters))
+        self._write(FLAGS, flag_frames(self.store, raters))
         # Sessions come last: whoever arrived while the rows above were written is then among them.
         sessions = self.store.sessions.all()
         if any(item.kind in ("chat", "arena") for item in self.study.items):

@@ -115,8 +115,8 @@ SCREENS = ExportTable(
         ),
     },
 )
-FINDINGS = ExportTable(
-    "findings",
+FLAGS = ExportTable(
+    "flags",
     "one flag of a quality rule a row",
     {
         "rater": _RATER,
@@ -342,7 +342,7 @@ def screen_frames(store: Store, raters: RaterNames) -> Iterator[pl.DataFrame]:
     return frames(SCREENS, rows)
 
 
-def finding_frames(store: Store, raters: RaterNames) -> Iterator[pl.DataFrame]:
+def flag_frames(store: Store, raters: RaterNames) -> Iterator[pl.DataFrame]:
     """What quality rules found, in the order of writing."""
     rows = (
         (
@@ -355,7 +355,7 @@ def finding_frames(store: Store, raters: RaterNames) -> Iterator[pl.DataFrame]:
         )
         for logged in store.records.findings()
     )
-    return frames(FINDINGS, rows)
+    return frames(FLAGS, rows)
 
 
 def chat_frames(store: Store, raters: RaterNames, study: Study, sessions: Iterable[Session]) -> Iterator[pl.DataFrame]:

@@ -51,7 +51,7 @@ class JudgmentTarget:
     block: str
 
     def side(self, value: Value) -> int:
-        """The place on the screen of the system judged or chosen, from 1; 0 where there is none or it is not known."""
+        """The position on the screen of the system judged or chosen, from 1; 0 where there is none or it is not known."""
         about = value if self.scale.compares else self.system
         return self.order.index(about) + 1 if isinstance(about, str) and about in self.order else 0
 

@@ -1,6 +1,6 @@
 """Arenas inside a session: a rater talks with two systems side by side and knows them only as A and B.
 
-Both conversations are stored in full, each under its place on the screen. A message is stored for both sides in one
+Both conversations are stored in full, each under its position on the screen. A message is stored for both sides in one
 transaction before any system hears it; each reply is stored before the rater sees it. Where a system fails, the message stays:
 it can be asked again, and the rater may also write on without its reply.
 """
@@ -54,7 +54,7 @@ class Arenas:
         return self.flow.study.spec.arena.messages == "own"
 
     def systems(self, session: Session, item_id: str) -> tuple[str, ...]:
-        """The two systems of a session's arena, in the order of their places on the screen."""
+        """The two systems of a session's arena, in the order of their position on the screen."""
         task = next((task for task in self.flow.path(session).plan.tasks if task.item_id == item_id), None)
         if task is None or not isinstance(self.flow.study.items_by_id[item_id], ArenaItem):
             raise FlowError("this conversation is not part of your session", remedy="reload the page")

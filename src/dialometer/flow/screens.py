@@ -1,6 +1,6 @@
 """What one screen shows and asks, free of how it is drawn: web pages, the JSON API and simulated raters all read this.
 
-System names never appear here: alternatives are numbered by their place on the screen.
+System names never appear here: alternatives are numbered by their position on the screen.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def opened_systems(step: Step, places: Sequence[str]) -> tuple[str, ...]:
 def to_judgments(
     screen: Screen, step: Step, values: Mapping[str, Value], session_id: str, timing: Timing, *, is_late: bool
 ) -> list[Judgment]:
-    """Judgments with the places on the screen turned into systems."""
+    """Judgments with the position on the screen turned into systems."""
     task = step.task
     assert task is not None
     systems = {str(i): system for i, system in enumerate(task.systems, start=1)}

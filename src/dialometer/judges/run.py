@@ -44,7 +44,7 @@ class ModelRater:
     asking: Asking
     n_parallel: int = 1
     name: str = ""
-    """The judge's name; the model's if left out."""
+    """The judge's name; the model's by default."""
 
     @property
     def client(self) -> ModelClient:

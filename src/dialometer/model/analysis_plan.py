@@ -16,9 +16,9 @@ class Comparison(Part):
     name: Name
     between: Literal["systems", "factor", "items"] = "systems"
     factor: str | None = None
-    levels: list[str] = Field(default_factory=list, description="Which systems or levels; all if left out.")
-    criteria: list[str] = Field(default_factory=list, description="Which criteria; all if left out.")
-    blocks: list[str] = Field(default_factory=list, description="Which blocks; all if left out.")
+    levels: list[str] = Field(default_factory=list, description="Which systems or levels; all by default.")
+    criteria: list[str] = Field(default_factory=list, description="Which criteria; all by default.")
+    blocks: list[str] = Field(default_factory=list, description="Which blocks; all by default.")
     test: Literal["difference", "equivalence", "non_inferiority"] = Field(
         default="difference",
         description="What is to be shown: a difference, none larger than the margin, or none worse than the reference by it.",
@@ -95,7 +95,7 @@ class Analysis(Part):
     )
     judges: JudgedAnalysis | None = Field(
         default=None,
-        description="Judges that correct people's estimates; a name or a list of names suffices. People alone if left out.",
+        description="Judges that correct people's estimates; a name or a list of names suffices. People alone by default.",
     )
     correction: Literal["holm", "benjamini-hochberg", "none"] = "holm"
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
@@ -112,7 +112,7 @@ class Analysis(Part):
         default="obrien_fleming",
         description="With looks at fixed numbers of raters: how the error is spent, little at the first looks or evenly.",
     )
-    stop: StoppingRule | None = Field(default=None, description="When the study closes by itself; never if left out.")
+    stop: StoppingRule | None = Field(default=None, description="When the study closes by itself; never by default.")
 
     def checked_at(self, n_finished: int) -> list[int]:
         """At how many raters the planned looks are that were reached, or the checks of the stopping rule at any time.

@@ -50,7 +50,7 @@ class Presentation(Part):
     fold_words: int | None = Field(
         default=None,
         ge=20,
-        description="Responses of more words are cut at the same height, with a button to show all; never if left out.",
+        description="Responses of more words are cut at the same height, with a button to show all; never by default.",
     )
     system_prompt: Shown = Field(default="hidden", description="Whether raters can open the system prompt.")
     tools: ToolsShown = Field(default="folded", description="Tool calls: open, to be opened, or left out.")
@@ -137,7 +137,7 @@ class Block(Part):
     title: str = Field(default="", description="Heading shown above the block's items.")
     text: str = Field(default="", description="A sentence shown above the block's items.")
     n_items: int | Literal["all"] = Field(default="all", description="How many of the block's items each rater gets.")
-    criteria: list[Name] | None = Field(default=None, description="Criteria asked in this block; all if left out.")
+    criteria: list[Name] | None = Field(default=None, description="Criteria asked in this block; all by default.")
     set: Change = Field(default_factory=Change, description="What this block changes in what a rater sees.")
 
 
@@ -172,7 +172,7 @@ class Design(Part):
         default="all", description="All items, a fixed number, or as many as the rater likes."
     )
     judgments_per_item: int | None = Field(
-        default=None, ge=1, description="How many distinct raters each item needs; no limit if left out."
+        default=None, ge=1, description="How many distinct raters each item needs; no limit by default."
     )
     people_rate: PeopleRate = Field(
         default_factory=PeopleRate,
@@ -182,7 +182,7 @@ class Design(Part):
         default=None,
         ge=1,
         description="How many of an item's responses each rater rates, counterbalanced over raters and items; "
-        "all if left out.",
+        "all by default.",
     )
     assignment: Assignment = Field(
         default_factory=Assignment,

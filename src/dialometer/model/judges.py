@@ -77,10 +77,10 @@ class Judge(Part):
     )
     own_systems: list[Name] = Field(
         default_factory=list,
-        description="Systems of the judge's own family, for the check of self-preference; taken from names if left out.",
+        description="Systems of the judge's own family, for the check of self-preference; taken from names by default.",
     )
     simulated: SimulatedJudge | None = Field(
-        default=None, description="How `dialometer simulate` plays this judge; it does not if left out."
+        default=None, description="How `dialometer simulate` plays this judge; it does not by default."
     )
     trained_on: Literal["other", "this"] = Field(
         default="other",

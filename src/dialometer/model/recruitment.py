@@ -21,10 +21,10 @@ class Recruitment(Part):
     currency: str = Field(default="USD", min_length=3, max_length=3)
     fee_percent: float = Field(default=0, ge=0, description="What the platform takes on top of the pay.")
     minutes: float | None = Field(
-        default=None, gt=0, description="Length told to raters; estimated from the items if left out."
+        default=None, gt=0, description="Length told to raters; estimated from the items by default."
     )
     description: str = Field(
-        default="", description="What raters read about the study on the platform; the title if left out."
+        default="", description="What raters read about the study on the platform; the title by default."
     )
     completion_code: str = ""
     screen_out_code: str = ""
@@ -38,7 +38,7 @@ class Recruitment(Part):
         default="", description="Where finished raters are sent; {code} and arrival parameters are filled in."
     )
     screen_out_url: str = Field(
-        default="", description="Where raters who are screened out are sent; return_url if left out."
+        default="", description="Where raters who are screened out are sent; return_url by default."
     )
     qualifications: Qualifications = Field(default_factory=Qualifications, description="Who may rate.")
     parameters: dict[str, str] = Field(
@@ -50,7 +50,7 @@ class Recruitment(Part):
         description="Let in only raters whose link is signed: by 'dialometer recruit links', or by Prolific.",
     )
     arrivals_per_minute: int | None = Field(
-        default=None, ge=1, description="The most raters who can start within a minute; the server's limit if left out."
+        default=None, ge=1, description="The most raters who can start within a minute; the server's limit by default."
     )
 
     @model_validator(mode="after")
@@ -66,8 +66,8 @@ class Privacy(Part):
     identifiers_days: int | None = Field(
         default=None,
         ge=0,
-        description="Days until names that a platform has for raters are erased; no limit if left out.",
+        description="Days until names that a platform has for raters are erased; no limit by default.",
     )
     answers_days: int | None = Field(
-        default=None, ge=0, description="Days until everything that a rater gave is erased; no limit if left out."
+        default=None, ge=0, description="Days until everything that a rater gave is erased; no limit by default."
     )

@@ -116,7 +116,7 @@ class Judgment:
     """One rater's answer on one criterion. Written once; a correction is a new judgment that names the one it replaces.
 
     ``system`` is empty where the answer is about the whole item; ``turn`` counts from 0 in turn-by-turn ratings;
-    ``position`` is the item's place in the session and ``side`` the place on the screen of the system judged or chosen,
+    ``position`` is the item's place in the session and ``side`` the position on the screen of the system judged or chosen,
     both from 1; ``order`` lists the systems as they stood on the screen.
     """
 

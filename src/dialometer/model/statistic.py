@@ -30,7 +30,7 @@ class Statistic:
     source: str = ""
     """The publication that the formula comes from."""
     fits: Callable[[Study], bool] | None = None
-    """Which studies' reports show it; none if left out."""
+    """Which studies' reports show it; none by default."""
 
     @property
     def columns(self) -> tuple[str, ...]:

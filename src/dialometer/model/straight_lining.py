@@ -38,6 +38,6 @@ def answer_pattern(answers: Sequence[Hashable]) -> AnswerPattern:
 
 
 def visible_answer(value: Any, side: int | None) -> int | float | str:
-    """What careless raters repeat: for a choice between systems the place on the screen, else the answer itself."""
+    """What careless raters repeat: for a choice between systems the position on the screen, else the answer itself."""
     visible = side if isinstance(value, str) and side else value
     return visible if isinstance(visible, int | float) else json.dumps(visible, sort_keys=True)

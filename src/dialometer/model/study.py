@@ -39,7 +39,7 @@ class System(Part):
     """A system under comparison, or a version of one."""
 
     name: Name = Field(description="Short name used in items, tables and reports; raters never see it.")
-    label: str = Field(default="", description="Name for reports; the short name if left out.")
+    label: str = Field(default="", description="Name for reports; the short name by default.")
     description: str = Field(default="", description="What it is, for the methods section.")
     agent: Agent | None = Field(default=None, description="How to talk to it live (chat and arena items only).")
 
@@ -98,10 +98,10 @@ class Criterion(Part):
     scale: str = Field(description="Name of one of the scales.")
     is_required: bool = True
     reason: Literal["optional", "required"] | None = Field(
-        default=None, description="Whether raters are asked for a reason in their own words; not if left out."
+        default=None, description="Whether raters are asked for a reason in their own words; not by default."
     )
     reason_question: str = Field(
-        default="", description="How the reason is asked for; a sentence of the interface if left out."
+        default="", description="How the reason is asked for; a sentence of the interface by default."
     )
     source: str = Field(
         default="", description="Where it was published, to be cited with the study; raters never see it."
@@ -118,7 +118,7 @@ class Question(Part):
 
     name: Name
     text: str = Field(min_length=1)
-    label: str = Field(default="", description="Short name for reports; made from the name if left out.")
+    label: str = Field(default="", description="Short name for reports; made from the name by default.")
     scale: str = Field(description="Name of one of the scales.")
     help: str = ""
     is_required: bool = True
@@ -143,7 +143,7 @@ class Adjudication(Part):
 
     criteria: list[Name] = Field(
         default_factory=list,
-        description="Which criteria; all but those that are answered in raters' own words if left out.",
+        description="Which criteria; all but those that are answered in raters' own words by default.",
     )
     raters: int = Field(
         default=2, ge=2, description="How many raters of one condition judge an item before it can be settled."
@@ -189,7 +189,7 @@ class StudySpec(Part):
     quality: list[SerializeAsAny[QualityRule]] = Field(default_factory=list)
     judges: list[Judge] = Field(default_factory=list, description="Models and programs that judge beside people.")
     adjudication: Adjudication | None = Field(
-        default=None, description="How disagreements between raters are settled; they are not if left out."
+        default=None, description="How disagreements between raters are settled; they are not by default."
     )
     recruitment: Recruitment = Field(default_factory=Recruitment)
     privacy: Privacy = Field(default_factory=Privacy)

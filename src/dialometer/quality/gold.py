@@ -20,7 +20,7 @@ class Acceptable(Part):
     """Which answers pass on one criterion (of one system, where the item shows several)."""
 
     criterion: str
-    system: str = Field(default="", description="Only answers about this system; all if left out.")
+    system: str = Field(default="", description="Only answers about this system; all by default.")
     point: str = Field(default="", description="One point of a checklist; one_of then says what it must be answered.")
     at_least: float | None = None
     at_most: float | None = None
@@ -84,10 +84,10 @@ class Gold(QualityRule):
     """Raters must answer gold items acceptably. Without ``items``, all items that their file marks as gold are used."""
 
     rule: Literal["gold"] = "gold"
-    items: list[str] | None = Field(default=None, description="Ids of the gold items; those marked gold if left out.")
+    items: list[str] | None = Field(default=None, description="Ids of the gold items; those marked gold by default.")
     acceptable: list[Acceptable] = Field(min_length=1)
     per_rater: int | None = Field(
-        default=None, ge=1, description="Gold items each rater gets; all of the drawn ones if left out."
+        default=None, ge=1, description="Gold items each rater gets; all of the drawn ones by default."
     )
     positions: list[int] | Literal["random"] = Field(default="random", description="Their positions, counted from 1.")
     n_allowed_failures: int = Field(default=0, ge=0)

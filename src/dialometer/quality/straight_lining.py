@@ -18,7 +18,7 @@ from dialometer.quality import RULES
 class StraightLining(QualityRule):
     """One value makes up more than ``share`` of a rater's answers on a criterion.
 
-    For choices between systems the place on the screen is compared, not the system: always the left one is the pattern
+    For choices between systems the position on the screen is compared, not the system: always the left one is the pattern
     that careless raters leave.
     """
 

@@ -50,7 +50,7 @@ def signed_list(
 ) -> tuple[str, int]:
     """A CSV list of people with a signed link for each, and how many there are.
 
-    ``column`` holds the raters' names as the study shall know them; the first column if left out.
+    ``column`` holds the raters' names as the study shall know them; the first column by default.
     """
     check_address(address)
     header, rows = read_people(people)

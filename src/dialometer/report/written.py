@@ -6,6 +6,7 @@ HTML, Markdown and LaTeX all start from here, so the same number reads the same 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -263,7 +264,32 @@ def _how(estimates: Sequence[Estimate]) -> str:
     ways = list(
         dict.fromkeys(f"{e.method}; {interval_words(e)}" if e.has_interval else f"{e.method}" for e in estimates)
     )
+    methods = _fullest(dict.fromkeys(e.method for e in estimates))
+    if len(ways) > 1 and len(methods) == 1:
+        ways = [_with_intervals(methods[0], estimates)]
     if len(ways) > _N_METHODS_SHOWN:
         return "several methods, named for each row in the data files"
     low, high = min(e.n for e in estimates), max(e.n for e in estimates)
     return f"{' / '.join(ways)}; n = {low:,}" + (f" to {high:,}" if high > low else "")
+
+
+def _fullest(methods: Iterable[str]) -> list[str]:
+    """The methods without those that another one only adds to, such as a test that some rows cannot have."""
+    parts = {method: set(re.split("[,;] ", method)) for method in methods}
+    return [method for method in parts if not any(parts[method] < other for other in parts.values())]
+
+
+def _with_intervals(method: str, estimates: Sequence[Estimate]) -> str:
+    """One method with every kind of interval in the column: "95% confidence interval: Wilson, or Clopper-Pearson"."""
+    kinds = sorted(dict.fromkeys(interval_words(e) for e in estimates if e.has_interval), key=len)
+    if len(kinds) < 2:
+        return "; ".join((method, *kinds))
+    head = kinds[0].partition(": ")[0] + ": "
+    shown: list[str] = []
+    for kind in (kind.removeprefix(head) for kind in kinds):
+        base = next((k for k, text in enumerate(shown) if kind.startswith(f"{text}, ")), None)
+        if base is None:
+            shown.append(kind)
+        else:
+            shown[base] += f" (some {kind[len(shown[base]) + 2 :]})"
+    return f"{method}; {head}{', or '.join(shown)}"

@@ -46,7 +46,7 @@ class Magnitude(Scale):
         ge=0,
         description="Smallest number accepted; with 0, any number above zero (zero itself has no ratio).",
     )
-    maximum: float | None = Field(default=None, gt=0, description="Largest number accepted; no limit if left out.")
+    maximum: float | None = Field(default=None, gt=0, description="Largest number accepted; no limit by default.")
     level: ClassVar[Level] = "ratio"
     unit: ClassVar[Literal["points", "log"]] = "log"
     seconds_per_answer: ClassVar[float] = 6.0

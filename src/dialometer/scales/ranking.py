@@ -20,7 +20,7 @@ class Ranking(Scale):
 
     type: Literal["ranking"] = "ranking"
     options: list[str] | None = Field(
-        default=None, min_length=2, description="What is ranked; the responses if left out."
+        default=None, min_length=2, description="What is ranked; the responses by default."
     )
     choice_form: ClassVar[ChoiceForm | None] = "order"
     scripts: ClassVar[tuple[str, ...]] = ("ranking.js",)

@@ -37,7 +37,7 @@ class MarkCategory(Part):
     """One kind of thing that is marked."""
 
     name: Name
-    label: str = Field(default="", description="The words raters choose; the name if left out.")
+    label: str = Field(default="", description="The words raters choose; the name by default.")
     definition: str = Field(default="", description="When to choose it; shown beside the text.")
 
     @property

@@ -35,7 +35,7 @@ class Habits:
     careless_rate: float = 0.7
     """Share of a careless rater's answers that are random."""
     position_bias: float = 0.0
-    """Advantage of the first place on the screen, in standard deviations of quality."""
+    """Advantage of the first position on the screen, in standard deviations of quality."""
     tie_width: float = 0.25
     """Differences smaller than this are called a tie where that is allowed."""
     drop_out: float = 0.0

@@ -200,7 +200,7 @@ class Sessions(StorePart):
         from what is free; if it raises, nothing is stored. A person who comes back is seen now and gets ``token`` as the
         session's new token; the old one ends. A name in a link is no proof: without ``is_proven`` an existing session
         stays with the browser that has it, unless it was left without an answer. Without ``external_id`` nobody can be
-        recognised. ``rater_id`` is drawn at random if left out. ``per_minute`` limits new sessions of this source. The
+        recognised. ``rater_id`` is drawn at random by default. ``per_minute`` limits new sessions of this source. The
         same arrival sent twice, with the same ``token``, opens one session.
         """
         with self.database.assigning() as connection:

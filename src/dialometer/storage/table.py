@@ -39,7 +39,7 @@ COLUMNS: dict[str, tuple[Any, str]] = {
     "worst": (pl.String, "the worst in best-worst"),
     "answer": (pl.String, "the answer as stored, in JSON"),
     "position": (pl.Int32, "place of the item in the session, from 1; 0 for practice"),
-    "side": (pl.Int32, "place on the screen of the system judged or chosen, from 1; 0 where there is none"),
+    "side": (pl.Int32, "position on the screen of the system judged or chosen, from 1; 0 where there is none"),
     "order": (pl.String, "systems in the order shown, separated by |"),
     "shown_at": (pl.Datetime("ms", "UTC"), "when the screen was shown (UTC)"),
     "answered_at": (pl.Datetime("ms", "UTC"), "when it was submitted (UTC)"),

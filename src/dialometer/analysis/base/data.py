@@ -435,7 +435,8 @@ def _load_exported(study: Study, folder: Path, sources: tuple[str, ...]) -> Stud
     given = [(session, part, question, json.loads(answer)) for session, part, question, answer in written]
     programs = dict(listed.filter(pl.col("source") == "model").select("session", "program").rows())
     answers = answers_table(given, programs, raters)
-    flagged = _read(folder / "findings.csv").select("session", "rule", "action", "reason").rows()
+    named = next(name for name in ("flags.csv", "findings.csv") if (folder / name).exists())  # the latter in 0.1.0
+    flagged = _read(folder / named).select("session", "rule", "action", "reason").rows()
     findings = pl.DataFrame(
         [(raters[session], rule, action, reason or "") for session, rule, action, reason in flagged],
         schema=FINDING_COLUMNS,

@@ -147,7 +147,7 @@ def _design(study: Study) -> Parts:
     yield "Study type", "Experiment: raters are assigned at random to what they judge and how it is shown."
     yield (
         "Blinding",
-        "Raters do not know which system made what they see: systems are shown by their place on the screen only.",
+        "Raters do not know which system made what they see: systems are shown by their position on the screen only.",
     )
     systems = "; ".join(
         f"{system.label or system.name}" + (f" ({system.description.strip()})" if system.description else "")

@@ -61,7 +61,7 @@ def avatar(data: Path | None) -> Reproduction:
 def avatar_with(
     data: Path | None, retrievers: Mapping[str, Retriever | Path] | None = None, work: Work = QUIET
 ) -> Reproduction:
-    """``retrievers`` by label, with folders for trained ones; all that need no training if left out."""
+    """``retrievers`` by label, with folders for trained ones; all that need no training by default."""
     kb = read_knowledge_base(data_file(data, "mdc", "knowledge_base.csv"))
     query_set = read_queries(data_file(data, "mdc", "dialogues_dev.csv"), kb)
     named = retrievers or {retriever_label(n, r): r for n, r in select_retrievers(UNTRAINED).items()}

@@ -32,7 +32,7 @@ def primary_comparison(study: Study) -> Comparison:
 
 
 def deciding_family(study: Study, comparison: Comparison | None = None) -> Family:
-    """The family that tests a comparison, the primary one if left out; else the one that gives the report's answer."""
+    """The family that tests a comparison, the primary one by default; else the one that gives the report's answer."""
     fitting = families(study)
     tested = comparison or primary_comparison(study)
     return next((family for family in fitting if family.decides(study, tested)), fitting[0])

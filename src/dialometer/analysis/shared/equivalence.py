@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.scale_units import within
 from dialometer.analysis.base.wording import (
     as_ratio,
     confidence_words,
@@ -90,7 +91,8 @@ def shown_with_margin(estimate: Estimate) -> tuple[Estimate, bool]:
     """The estimate as a reader wants it, and whether it is a percentage: ratios instead of logarithms."""
     if estimate.details.get("is_log") and estimate.is_known:
         return as_ratio(estimate), False
-    return estimate, float(estimate.details.get("null", 0.0)) == 0.5
+    is_share = float(estimate.details.get("null", 0.0)) == 0.5
+    return (within(estimate, 0.0, 1.0) if is_share else estimate), is_share
 
 
 def is_outside(estimate: Estimate) -> bool:

@@ -128,8 +128,8 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
     factor = _needed(main, left)
     if factor > MOST_TIMES:
         return (
-            f"What is undecided is estimated as so small a difference ({main.in_short(_smallest(left))}) that more than {MOST_TIMES} "
-            "times the data would be needed to show it. To show that there is no difference that matters, declare "
+            f"The undecided difference is estimated to be so small ({main.in_short(_smallest(left))}) that showing it would take more "
+            f"than {MOST_TIMES} times the data. To show that there is no difference that matters, declare "
             "'test: equivalence' with a margin in the next study."
         )
     n_raters, n_items = (
@@ -144,7 +144,8 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
         grown += f" and {n_of(items, noun)}"
         now += f" and {n_items:,}"
     return (
-        f"If the difference is as large as estimated here, about {grown} ({now}) would show it with {POWER:.0%} power. "
+        f"If {'the difference is' if len(left) == 1 else 'the undecided differences are'} as large as estimated here, about "
+        f"{grown} ({now}) would show {'it' if len(left) == 1 else 'them'} with {POWER:.0%} power. "
         "Check this with dialometer power before collecting."
     )
 

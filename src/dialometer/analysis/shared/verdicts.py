@@ -79,7 +79,8 @@ class DeclaredHypothesis:
     def relevant(self) -> list[Estimate]:
         """The tests that decide: those of the expected differences, the expected winner first; else all, the higher first."""
         if not self.comparison.expected or has_margin(self.comparison):
-            return [_higher_first(test) for test in self.tests.values()]
+            is_turned = self.comparison.between != "factor"  # levels are compared one way round throughout the report
+            return [_higher_first(test) if is_turned else test for test in self.tests.values()]
         made = []
         for pair in self.comparison.expected_pairs:
             for test in self.tests.values():
@@ -193,8 +194,9 @@ class DeclaredHypothesis:
         else:
             shown = sorted(self.relevant, key=lambda test: _place(self, test))
         is_one = len({about_words(test) for test in shown}) == 1
-        text = "; ".join(self._short(test, is_one) for test in shown[:MOST_TESTS]) + "."
-        rest = len(shown) - MOST_TESTS
+        n_shown = MOST_TESTS if len(shown) > MOST_TESTS + 1 else len(shown)  # one more is no longer than saying so
+        text = "; ".join(self._short(test, is_one) for test in shown[:n_shown]) + "."
+        rest = len(shown) - n_shown
         more = f" {n_of(rest, 'more test')} in the confirmatory comparisons below." if rest > 0 else ""
         return self.counts() + _capital(text) + more
 

@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
             Path, typer.Argument(metavar="FILE", help="Dialogues, ratings or votes; or a folder.", show_default=False)
         ],
         format_name: Annotated[
-            str, typer.Option("--format", help="Format of the dialogues; recognised if left out.")
+            str, typer.Option("--format", help="Format of the dialogues; recognised by default.")
         ] = "",
         speakers: Speakers = None,
         as_json: AsJson = False,

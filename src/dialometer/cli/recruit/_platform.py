@@ -101,7 +101,7 @@ def draft(
     context: typer.Context,
     folder: StudyDir,
     url: Annotated[str, typer.Option("--url", help="Address under which the study is served.", show_default=False)],
-    places: Annotated[int | None, typer.Option("--places", min=1, help="Raters wanted; the quota if left out.")] = None,
+    places: Annotated[int | None, typer.Option("--places", min=1, help="Raters wanted; the quota by default.")] = None,
     devices: Annotated[
         str, typer.Option("--devices", help="Devices raters may use, with commas.")
     ] = "desktop,tablet,mobile",

@@ -136,7 +136,7 @@ def links(
     ],
     url: Address,
     column: Annotated[
-        str, typer.Option("--column", help="Column with the raters' names; the first if left out.", show_default=False)
+        str, typer.Option("--column", help="Column with the raters' names; the first by default.", show_default=False)
     ] = "",
     days: Annotated[int, typer.Option("--days", min=0, help="Days that the links are valid; 0 for no limit.")] = 0,
     out: Annotated[

@@ -35,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
         ] = None,
         source: Annotated[
             list[str] | None,
-            typer.Option("--source", help="Sources of raters in the report; human raters if left out."),
+            typer.Option("--source", help="Sources of raters in the report; human raters by default."),
         ] = None,
         database: Database = "",
         as_json: AsJson = False,

@@ -23,13 +23,13 @@ def add_to(app: typer.Typer) -> None:
         out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to.")] = OUT_FOLDER,
         wizard_pay: Annotated[
             float | None,
-            typer.Option("--wizard-pay", min=0, help="Pay of a wizard per hour; as the study's raters if left out."),
+            typer.Option("--wizard-pay", min=0, help="Pay of a wizard per hour; as the study's raters by default."),
         ] = None,
         formats: Annotated[
             list[str] | None,
             typer.Option(
                 "--format",
-                help="html, markdown, json, csv, latex or figures; all if left out. Repeat for more.",
+                help="html, markdown, json, csv, latex or figures; all by default. Repeat for more.",
                 show_default=False,
             ),
         ] = None,

@@ -21,7 +21,7 @@ OUT_FOLDER = "export"
 _WHAT = {
     "answers": "answers to questionnaires and checks",
     "screens": "screens with their times",
-    "findings": "flags of quality rules",
+    "flags": "flags of quality rules",
     "chat_turns": "turns of live conversations",
     "drawn_systems": "systems that were drawn for items: arenas and adaptive assignment",
     "pairs": "pairs of dialogues with the raters' label",

@@ -35,7 +35,7 @@ FormatName = Annotated[
     typer.Option(
         "--format",
         help="dialometer, long, choices, candidates, batch, rankme, votes, preferences, acute, dialogues, "
-        "potato or label_studio; recognised if left out.",
+        "potato or label_studio; recognised by default.",
     ),
 ]
 Map = Annotated[

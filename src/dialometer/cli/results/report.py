@@ -46,22 +46,22 @@ def add_to(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option(
                 "--format",
-                help="html, markdown, json, csv, latex or figures (SVG, PNG); all if left out. Repeat for more.",
+                help="html, markdown, json, csv, latex or figures (SVG, PNG); all by default. Repeat for more.",
                 show_default=False,
                 autocompletion=_formats_beginning,
             ),
         ] = None,
         seed: Annotated[
-            int | None, typer.Option("--seed", min=0, help="Of resampling; the study's own seed if left out.")
+            int | None, typer.Option("--seed", min=0, help="Of resampling; the study's own seed by default.")
         ] = None,
         resamples: Annotated[
             int | None,
-            typer.Option("--resamples", min=100, help="Bootstrap resamples; what the study declares if left out."),
+            typer.Option("--resamples", min=100, help="Bootstrap resamples; what the study declares by default."),
         ] = None,
         source: Annotated[
             list[str] | None,
             typer.Option(
-                "--source", help="person, imported, model or simulated; human raters if left out. Repeat for more."
+                "--source", help="person, imported, model or simulated; human raters by default. Repeat for more."
             ),
         ] = None,
         by: Annotated[

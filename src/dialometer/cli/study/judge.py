@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
         ] = None,
         judge_names: Annotated[
             list[str] | None,
-            typer.Option("--judge", help="A judge that the study file declares; all of them if left out."),
+            typer.Option("--judge", help="A judge that the study file declares; all of them by default."),
         ] = None,
         raters: Annotated[
             int,
@@ -46,7 +46,7 @@ def add_to(app: typer.Typer) -> None:
             ),
         ] = "",
         temperature: Annotated[
-            float | None, typer.Option("--temperature", min=0, max=2, help="Of the model; its own if left out.")
+            float | None, typer.Option("--temperature", min=0, max=2, help="Of the model; its own by default.")
         ] = None,
         max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="Longest answer.")] = None,
         extra: Annotated[
@@ -64,7 +64,7 @@ def add_to(app: typer.Typer) -> None:
             bool | None,
             typer.Option(
                 "--json-schema/--no-json-schema",
-                help="Let the model write nothing but fitting answers; tried if left out.",
+                help="Let the model write nothing but fitting answers; tried by default.",
                 show_default=False,
             ),
         ] = None,
@@ -91,7 +91,7 @@ def add_to(app: typer.Typer) -> None:
             str,
             typer.Option(
                 "--api-key-env",
-                help="Environment variable that holds the endpoint's key; the provider's usual one if left out.",
+                help="Environment variable that holds the endpoint's key; the provider's usual one by default.",
                 show_default=False,
             ),
         ] = "",

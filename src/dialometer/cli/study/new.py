@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
             ),
         ],
         folder: Annotated[
-            Path | None, typer.Argument(metavar="DIR", help="New folder; the template's name if left out.")
+            Path | None, typer.Argument(metavar="DIR", help="New folder; the template's name by default.")
         ] = None,
         responses: Annotated[
             list[Path] | None,

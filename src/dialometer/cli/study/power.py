@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
         ] = 0.5,
         raters: Annotated[str, typer.Option("--raters", help="Numbers of raters to try.")] = "10,20,40,80,160",
         items: Annotated[
-            str, typer.Option("--items", help="Numbers of items to try; those of the study if left out.")
+            str, typer.Option("--items", help="Numbers of items to try; those of the study by default.")
         ] = "",
         target: Annotated[float, typer.Option("--target", min=0.05, max=0.999, help="Power to reach.")] = 0.8,
         alpha: Annotated[float, typer.Option("--alpha", min=0.0001, max=0.5, help="Significance level.")] = 0.05,
@@ -49,7 +49,7 @@ def add_to(app: typer.Typer) -> None:
         needs_all: Annotated[
             bool,
             typer.Option(
-                "--all", help="Plan for all tests of the primary comparison to be significant; any of them if left out."
+                "--all", help="Plan for all tests of the primary comparison to be significant; any of them by default."
             ),
         ] = False,
         item_sd: Annotated[
@@ -78,7 +78,7 @@ def add_to(app: typer.Typer) -> None:
                 min=0,
                 max=1,
                 help="With --judges: correlation of the judge's score with a single human judgment; from the study's own data "
-                "if left out.",
+                "by default.",
             ),
         ] = None,
         judgments: Annotated[
@@ -96,7 +96,7 @@ def add_to(app: typer.Typer) -> None:
         ] = 0,
         engine: EngineName = "local",
         address: Address = "",
-        out: Annotated[Path | None, typer.Option("--out", help="Folder for the report; DIR/power if left out.")] = None,
+        out: Annotated[Path | None, typer.Option("--out", help="Folder for the report; DIR/power by default.")] = None,
         shows_lines: Annotated[
             bool, typer.Option("--progress", help="Write how far it is line by line, for other programs.")
         ] = False,

@@ -132,7 +132,7 @@ def add_to(app: typer.Typer) -> None:
             str,
             typer.Option(
                 "--log-level",
-                help="debug, info (every request), warning or error; info if left out, on a terminal warning.",
+                help="debug, info (every request), warning or error; by default info, on a terminal warning.",
                 show_default=False,
             ),
         ] = "",

@@ -45,7 +45,7 @@ def add_to(app: typer.Typer) -> None:
         careless: Annotated[
             float, typer.Option(min=0, max=1, help="Share of raters who mostly answer at random.")
         ] = 0.05,
-        position_bias: Annotated[float, typer.Option(help="Advantage of the first place on the screen.")] = 0.0,
+        position_bias: Annotated[float, typer.Option(help="Advantage of the first position on the screen.")] = 0.0,
         drop_out: Annotated[float, typer.Option(min=0, max=1, help="Share of raters who leave before the end.")] = 0.0,
         adjudicators: Annotated[
             int,

@@ -28,7 +28,7 @@ def is_compiled() -> bool:
 def standardise(
     features: NDArray[np.floating], reference: NDArray[np.floating] | None = None, rows_at_a_time: int = 65_536
 ) -> Features:
-    """Features with mean 0 and deviation 1 in each dimension of ``reference`` (themselves if left out).
+    """Features with mean 0 and deviation 1 in each dimension of ``reference`` (themselves by default).
 
     Dimensions that hardly vary are left centred, not divided: dividing by almost nothing would let noise decide who is near.
     Double precision is used for a block of rows at a time, so that a large memory-mapped file fits.

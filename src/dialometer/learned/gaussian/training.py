@@ -174,7 +174,7 @@ def fit_gaussian(
 ) -> GaussianFit:
     """Trains on rated dialogues. ``table`` are their features where they are known already.
 
-    ``weights`` say how much each rating counts (a rating of weight one half has twice the noise); all count alike if left out.
+    ``weights`` say how much each rating counts (a rating of weight one half has twice the noise); all count alike by default.
     With pairs judged by ``experts``, probabilities are calibrated to them and the accuracy is theirs; both by models that have
     not seen the two dialogues' groups.
     """

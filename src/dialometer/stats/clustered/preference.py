@@ -74,7 +74,7 @@ def binomial_test(
 
 
 def chi2_goodness_of_fit(counts: ArrayLike, expected: ArrayLike | None = None, *, yates: bool = False) -> Estimate:
-    """Pearson's chi-square of counts against expected shares (equal if left out); the value is Cohen's w.
+    """Pearson's chi-square of counts against expected shares (equal by default); the value is Cohen's w.
 
     ``yates`` takes one half off each deviation, as is usual for two categories; never more than the deviation itself.
     """

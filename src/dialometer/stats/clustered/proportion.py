@@ -140,7 +140,7 @@ def proportion_difference(
 
 
 def quantile(values: ArrayLike, share: float = 0.5, *, confidence: float = 0.95, label: str = "") -> Estimate:
-    """A quantile (the median if left out) with the distribution-free interval between two order statistics.
+    """A quantile (the median by default) with the distribution-free interval between two order statistics.
 
     Its confidence is at least the one asked for; where too few values are given for that, there is no interval.
     """

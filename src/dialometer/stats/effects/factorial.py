@@ -220,7 +220,7 @@ def factorial_effects(
 ) -> FactorialFit:
     """Fit a factorial design to judgments (one entry per judgment in every array; values already logs if ``is_log``).
 
-    ``levels`` gives the order of a factor's levels (the first is the baseline); alphabetical if left out. ``is_log``
+    ``levels`` gives the order of a factor's levels (the first is the baseline); alphabetical by default. ``is_log``
     only says what the numbers are, so that ratios are reported. ``clusters`` names the item where ``items`` are several
     responses to one. Unless items are fixed, differences between levels allow for effects that vary from item to item.
     """

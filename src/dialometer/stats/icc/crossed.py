@@ -30,7 +30,7 @@ _MOST = 1 - 1e-9  # the largest ICC looked at when an interval is searched
 
 
 def icc_from(components: VarianceComponents, form: str, k: float | None = None) -> float:
-    """The value of a two-way form; ``k`` is the number of raters averaged, the harmonic mean of the data if left out."""
+    """The value of a two-way form; ``k`` is the number of raters averaged, the harmonic mean of the data by default."""
     chosen = _two_way(form)
     noise = components.residual + (components.rater if chosen.model == "agreement" else 0.0)
     total = components.item + noise

@@ -71,7 +71,7 @@ def icc_one_way(
     confidence: float = 0.95,
     label: str = "",
 ) -> Estimate:
-    """ICC(1,1) or ICC(1,k) of judgments in rows. ``k`` is the number of ratings averaged; k0 of the data if left out.
+    """ICC(1,1) or ICC(1,k) of judgments in rows. ``k`` is the number of ratings averaged; k0 of the data by default.
 
     The analytic interval puts k0 in McGraw & Wong's formula: exact when items have equally many judgments, approximate
     otherwise. The bootstrap draws items.

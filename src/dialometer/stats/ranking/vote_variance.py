@@ -70,7 +70,7 @@ class VoteVariance:
     items: ClusterSpread | None = None
     meetings: ClusterSpread | None = None
     independent: Floats | None = None
-    """Covariance of the parameters if every vote were independent, where votes have weights; ``inverse`` if left out.
+    """Covariance of the parameters if every vote were independent, where votes have weights; ``inverse`` by default.
 
     With weights, the curvature of the likelihood is no variance: votes that weigh little are many, and bring more than that."""
 

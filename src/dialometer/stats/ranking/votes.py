@@ -47,7 +47,7 @@ class Votes:
     item: Codes | None = None
     n_self: int = 0
     weight: Floats | None = None
-    """How much each vote counts, where pairs were drawn with unequal probabilities; all count 1 if left out."""
+    """How much each vote counts, where pairs were drawn with unequal probabilities; all count 1 by default."""
 
     @property
     def n(self) -> int:

@@ -39,7 +39,7 @@ from dialometer.web.server.submissions import NoSession
 
 
 def earlier_answers(flow: Flow, session: Session, screen: Screen) -> dict[str, object]:
-    """The answers of a screen that the rater goes back to, by field, with systems as places on the screen."""
+    """The answers of a screen that the rater goes back to, by field, with systems as position on the screen."""
     step = flow.path(session).steps[screen.step]
     task = step.task
     if task is None:

@@ -139,16 +139,16 @@ def _words(agreement: Agreement) -> list[str]:
     if closest.is_known and null.is_known:
         paragraphs.append(
             "The closest two ratings agree by construction: raters who answer without reading would agree too, because "
-            f"of three numbers two are always near each other. The same ratings shuffled over the candidates reach "
+            f"among three numbers two are always close. The same ratings shuffled over the candidates reach "
             f"{number(null.value)} in this way, so the {number(closest.value)} found here must be read against that and not "
             "against zero. The lowest two and the highest two are chosen by their values as well; each is shown beside its "
-            "own null."
+            "own shuffled value."
         )
     if random.kappa.is_known:
         is_real = random.kappa.p_value <= 1 - random.kappa.confidence
         verdict = "more than chance" if is_real else "not more than chance"
         paragraphs.append(
-            "The random two are the agreement of two raters as anyone would understand it: "
+            "The random two show the agreement of two raters in the usual sense: "
             f"{with_interval(random.kappa)}, {verdict} ({p_words(random.kappa.p_value)})."
         )
     else:
@@ -163,7 +163,7 @@ def _kappa_table(name: str, agreement: Agreement, notes: tuple[str, ...]) -> Tab
         Column("null", "Same choice, shuffled", "estimate"),
         Column("p", "p against shuffled", "p_value"),
         Column("quadratic", "Quadratic weights", "estimate"),
-        Column("quadratic_null", "shuffled", "number"),
+        Column("quadratic_null", "Quadratic, shuffled", "number"),
         Column("unweighted", "Unweighted", "number"),
         Column("n", "Candidates", "count"),
     )

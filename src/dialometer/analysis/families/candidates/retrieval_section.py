@@ -88,7 +88,7 @@ def _crowd_words(retrieval: Retrieval, has_gold_rule: bool) -> list[str]:
 def _misleading(retrieval: Retrieval) -> str:
     """Why MRR, MAP and recall mislead for a system that gives one answer, with what shows it in these data."""
     text = (
-        "A system that speaks gives one answer, so Success Rate@1 is what its user meets. MRR gives credit for right answers "
+        "A system that speaks gives one answer, so Success Rate@1 is what its user experiences. MRR gives credit for right answers "
         "further down that nobody would hear, and grows with the length of a list, since a list of everything always "
         "holds a right answer somewhere. Recall and MAP shrink when more answers are called right: "
     )
@@ -199,7 +199,7 @@ def _bounds_table(name: str, retrieval: Retrieval, crowd: JudgeScores, options: 
             Column("k", "k", "count"),
             Column("whole", "Questions with the first k all judged", "percent_estimate"),
             Column("least", "Success Rate@k, unjudged taken as wrong", "percent_estimate"),
-            Column("most", "unjudged taken as right", "percent_estimate"),
+            Column("most", "Success Rate@k, unjudged taken as right", "percent_estimate"),
         ),
         tuple((bound.system, bound.k, bound.whole, bound.least, bound.most) for bound in bounds),
         caption="Judged by the crowd, all questions. Only pooled candidates were rated; an answer outside the pool, or "

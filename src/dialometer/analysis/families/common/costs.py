@@ -115,9 +115,9 @@ def _promise_words(data: StudyData, minutes: Estimate) -> tuple[str, ...]:
     is_clear = not minutes.has_interval or minutes.low > promised
     if minutes.value > 1.2 * promised and is_clear:
         return (
-            f"Sessions took longer than the {promised:g} minutes that raters were told (median {value_only(minutes, n_digits=1)}): "
-            "announce a longer time, or pay more, in the next study.",
+            f"Sessions took longer than the announced {promised:g} minutes (median {value_only(minutes, n_digits=1)}): "
+            "in the next study, announce a longer time or pay more.",
         )
     return (
-        f"Raters were told {promised:g} minutes; half of the sessions took {value_only(minutes, n_digits=1)} minutes or less.",
+        f"The announced time was {promised:g} minutes; half of the sessions took {value_only(minutes, n_digits=1)} minutes or less.",
     )

@@ -16,7 +16,7 @@ import polars as pl
 from dialometer._version import __version__
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import listed, n_of, number, p_words, percent, with_interval
+from dialometer.analysis.base.wording import correction_name, listed, n_of, number, p_words, percent, with_interval
 from dialometer.analysis.families.pairs.choices import Flags, pair_choices
 from dialometer.analysis.shared.comparisons import corrected, is_significant, known_cell, p_adjusted, p_cell
 from dialometer.design.lock import fingerprint
@@ -248,7 +248,7 @@ def _results_section(
         Column("strategy", "Strategy"),
         *(Column(f"method_{k}", result.label, "percent_estimate") for k, result in enumerate(results, start=1)),
         Column("difference", f"{results[0].label} − {results[1].label}", "percent_estimate", unit=PERCENTAGE_POINTS),
-        Column("p", "p, corrected", "p_value"),
+        Column("p", f"p ({correction_name(options.correction)})", "p_value"),
     )
     undecided = [
         f"{result.label}: {percent(float(np.mean(result.signed == 0)))} of the answers show no difference and are excluded."
@@ -319,7 +319,7 @@ def _effort_section(results: Sequence[MethodResult], costs: Sequence[_Cost], hel
 def _effort_words(results: Sequence[MethodResult]) -> str:
     known = [result for result in results if result.minutes.is_known]
     if len(known) < len(results):
-        return "Not every study tells how long its sessions took."
+        return "Not every study records how long its sessions took."
     parts = [
         f"{with_interval(result.minutes, unit='minutes', n_digits=1)} of {PEOPLE[result.n_people]} with {_inside(result)}"
         for result in known

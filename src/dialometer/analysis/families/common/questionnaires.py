@@ -58,7 +58,7 @@ METHODS = (
     Method(
         "Rankings by raters",
         "mean rank with Student's t interval, Kendall's W with Friedman's chi-square",
-        "ranks say order only; W tells how far raters agree on it",
+        "ranks give an order only; W shows how far raters agree on it",
         "Kendall & Babington Smith 1939",
     ),
 )

@@ -119,13 +119,13 @@ def pace_frame(judgments: pl.DataFrame) -> pl.DataFrame:
 
 
 def monotony_frame(judgments: pl.DataFrame) -> pl.DataFrame:
-    """Share of each rater's commonest answer per criterion (the mean over criteria), and the longest run of one answer."""
+    """Share of each rater's most frequent answer per criterion (the mean over criteria), and the longest run of one answer."""
     used = judgments.select("rater", "criterion", "position", "side", "value", "choice", "answer")
     return by_raters(used, _monotony)
 
 
 def _monotony(judgments: pl.DataFrame) -> pl.DataFrame:
-    # What ``visible_answer`` says of one answer: for a choice between systems the place on the screen counts.
+    # What ``visible_answer`` says of one answer: for a choice between systems the position on the screen counts.
     place = pl.when(pl.col("choice").is_not_null() & (pl.col("side") > 0)).then(pl.format("place {}", pl.col("side")))
     answer = pl.coalesce(pl.col("value").cast(pl.String), place, pl.col("choice"), pl.col("answer"))
     # The counts of ``model.straight_lining.answer_pattern`` for all raters at once; numbers in place of names, since a
@@ -262,16 +262,16 @@ def raters_section(data: StudyData, options: Options) -> Section:
     paragraphs = [f"{n_of(len(frame), 'rater')} gave judgments that count. Pseudonyms are those of the export."]
     if suspicious:
         paragraphs.append(
-            f"{n_of(len(suspicious), 'rater')} should be looked at; nobody is excluded for this alone. To exclude "
-            "someone, exclude the session and say why: the report then shows it among the exclusions."
+            f"{n_of(len(suspicious), 'rater')} should be checked; nobody is excluded for this alone. To exclude a rater, "
+            "exclude the session with a reason: the report then lists it among the exclusions."
         )
         parts.append(_look_table(frame, reasons, suspicious[:MOST_ROWS], options, kind))
     else:
         paragraphs.append("No rater is unusual in agreement, time, monotony, gold answers or flags.")
     if is_correlation(kind) and not is_agreeing:
         paragraphs.append(
-            "Most raters do not agree significantly with the rest: that says something about the question or the systems, "
-            "and singles nobody out."
+            "Most raters do not agree significantly with the rest: this is about the question or the systems, "
+            "not about single raters."
         )
     parts += [_spread_table(frame, kind), *_figure(frame, kind)]
     excluded = _excluded_table(data)
@@ -348,7 +348,7 @@ def _look_table(frame: pl.DataFrame, reasons: list[list[str]], places: list[int]
         columns.append(Column("gold", "Gold answers right", "percent_estimate"))
     columns += [
         Column("median_s", "Seconds per screen", "number", 1),
-        Column("same_share", "Commonest answer", "percent", 0),
+        Column("same_share", "Most frequent answer", "percent", 0),
         Column("longest_run", "Longest run", "count"),
         Column("why", "Why"),
     ]
@@ -358,7 +358,7 @@ def _look_table(frame: pl.DataFrame, reasons: list[list[str]], places: list[int]
         "Raters to look at",
         tuple(columns),
         tuple(body),
-        caption=f"Agreement: {kind}. Commonest answer: its share of a rater's answers, mean over criteria.",
+        caption=f"Agreement: {kind}. Most frequent answer: its share of a rater's answers, mean over criteria.",
         notes=(f"{n_more} more are not shown in this table.",) if n_more else (),
     )
 
@@ -369,7 +369,7 @@ def _spread_table(frame: pl.DataFrame, kind: str) -> Table:
     shown = (
         Column("agreement", "Agreement with the rest", "percent" if is_share else "number", 0 if is_share else 2),
         Column("median_s", "Seconds per screen", "number", 1),
-        Column("same_share", "Commonest answer", "percent", 0),
+        Column("same_share", "Most frequent answer", "percent", 0),
         Column("longest_run", "Longest run of one answer", "number", 1),
     )
     headings = ("Lowest", "Lower quartile", "Median", "Upper quartile", "Highest")
@@ -382,7 +382,7 @@ def _spread_table(frame: pl.DataFrame, kind: str) -> Table:
         "How raters differ",
         (Column("quartile", "Quartile"), *shown),
         tuple((heading, *cells) for heading, *cells in zip(headings, *columns, strict=True)),
-        caption=f"{n_of(len(frame), 'rater')}. Agreement: {kind}. Commonest answer: its share of a rater's answers, mean over "
+        caption=f"{n_of(len(frame), 'rater')}. Agreement: {kind}. Most frequent answer: its share of a rater's answers, mean over "
         "criteria.",
     )
 

@@ -83,7 +83,7 @@ METHODS = (
     Method(
         "whether other choices change the answer",
         "the primary tests again under one other choice at a time: exclusions, normalisation, zeros, model, items",
-        "a result that hangs on a choice must say so",
+        "a result that depends on such a choice must say so",
         "Steegen, Tuerlinckx, Gelman & Vanpaemel 2016; Simonsohn, Simmons & Nelson 2020",
     ),
 )
@@ -355,7 +355,7 @@ def _paragraphs(
     apart = [outcome for outcome in made if outcome.claim and changed(declared, outcome)]
     n_tests = len(declared.tests)
     held_against = f"the {declared.kind[0].lower()}{declared.kind[1:]}"
-    every = "its test" if n_tests == 1 else f"every one of its {n_tests} tests"
+    every = "" if n_tests == 1 else f" in all of its {n_tests} tests"
     paragraphs = [
         f"Each row changes one choice of {held_against} and keeps all others; the comparison is "
         f"“{comparison_title(comparison)}”. Two choices agree where the same tests are significant, after correction, in the same "
@@ -365,16 +365,16 @@ def _paragraphs(
         paragraphs.append("No other choice makes the same claim; the rows below make another one, named in brackets.")
     elif not different:
         who = (
-            "The one other choice agrees"
+            "The one other choice that makes the same claim agrees"
             if len(same) == 1
             else f"{'Both' if len(same) == 2 else f'All {len(same)}'} other choices that make the same claim agree"
         )
-        paragraphs.append(f"{who} with {held_against} in {every}.")
+        paragraphs.append(f"{who} with {held_against}{every}.")
     else:
         n_agree = len(same) - len(different)
         changes = "; ".join(_changes(declared, outcome) for outcome in different)
         counted = f"{n_agree or 'None'} of {len(same)} other choices that make the same claim {'agree' if n_agree > 1 else 'agrees'}"
-        who = "The one other choice does not agree" if len(same) == 1 else counted
+        who = "The one other choice that makes the same claim does not agree" if len(same) == 1 else counted
         paragraphs.append(f"{who} with {held_against}. The answer changes under: {changes}.")
     if apart:
         changes = "; ".join(_changes(declared, outcome) for outcome in apart)
@@ -437,7 +437,7 @@ def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: st
         (
             Column("choice", "Choice"),
             Column("estimate", "Estimate", "percent_estimate" if is_percent else "estimate"),
-            Column("p", "p, corrected", "p_value"),
+            Column("p", "p (corrected)", "p_value"),
             Column("agrees", "Same answer"),
             Column("n_changed", f"Tests changed, of {len(declared.tests)}", "count"),
         ),

@@ -97,7 +97,7 @@ def _two_words(comparison: SystemComparison) -> str:
         )
     check, alpha = comparison.flipped[pair].p_value, 1 - gap.confidence
     if not math.isnan(check) and (gap.p_value <= alpha) != (check <= alpha):
-        text += f". A test without assumptions gives {p_words(check)} before correction, so take it with care"
+        text += f". A permutation test gives {p_words(check)} before correction, so take it with care"
     return f"{text}."
 
 

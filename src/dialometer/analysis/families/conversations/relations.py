@@ -279,7 +279,7 @@ def first_to_last(ratings: SelfRatings, level: Floats, options: Options) -> Esti
 def _order_table(name: str, rows: list[tuple[Cell, ...]]) -> Table:
     return Table(
         name,
-        "Average rating by place in the session",
+        "Average rating by position in the session",
         (
             Column("criterion", "Criterion"),
             Column("position", "Dialogue", "count"),
@@ -315,7 +315,7 @@ def _order_figure(name: str, dots: list[Dot]) -> Figure:
     details = "; ".join(f"{dot.facet} {dot.label}: {number(dot.estimate.value)}".strip() for dot in dots)
     return Figure(
         f"{name}_figure",
-        "Average rating by place in the session",
+        "Average rating by position in the session",
         dot_interval(dots, value_title="average rating"),
-        alt=f"Average ratings by place in the session. {details}.",
+        alt=f"Average ratings by position in the session. {details}.",
     )

@@ -51,7 +51,7 @@ class JudgeVerdicts(Family):
         return True
 
     def run(self, data: StudyData, options: Options) -> Findings:
-        """A section for every criterion, and one about places on the screen."""
+        """A section for every criterion, and one about position on the screen."""
         judges = data.judgments["rater"].unique(maintain_order=True).sort().to_list()
         gold = gold_items(data.study)
         # A ranking has no one verdict over both orders: the points of all its answers are averaged.
@@ -72,7 +72,9 @@ class JudgeVerdicts(Family):
         positions = position_bias(data, options)
         if positions:
             table = position_table(data.study, positions)
-            sections.append(Section("judge_positions", "Places on the screen", (position_words(positions),), (table,)))
+            sections.append(
+                Section("judge_positions", "Position on the screen", (position_words(positions),), (table,))
+            )
         n_items = scores["item"].n_unique()
         head = f"{n_of(len(judges), 'judge')} ({listed(judges)}) judged {n_of(n_items, 'item')}."
         return Findings(
@@ -309,30 +311,32 @@ def position_table(study: Study, positions: list[PositionBias]) -> Table:
     """The rows as a table."""
     return Table(
         "judge_positions",
-        "Places on the screen, by judge",
+        "Position on the screen, by judge",
         (
             Column("criterion", "Criterion"),
             Column("judge", "Judge"),
             Column("consistent", "Both orders agree", "percent_estimate"),
-            Column("first", "First place chosen", "percent_estimate"),
-            Column("to_first", "Changed answers: first place both times", "percent_estimate"),
+            Column("first", "First position chosen", "percent_estimate"),
+            Column("to_first", "Changed answers: first position both times", "percent_estimate"),
         ),
         tuple(
             (criterion_label(study, row.criterion), row.judge, row.consistent, row.first, row.flips_to_first)
             for row in positions
         ),
-        caption="Without a bias the first place is chosen in half of the answers, since every pair is asked in both orders.",
+        caption="Without a bias, the first position is chosen in half of the answers, since every pair is asked in both orders.",
     )
 
 
 def position_words(positions: list[PositionBias]) -> str:
-    """One sentence: who looks at places."""
+    """One sentence: who prefers a position."""
     biased = [row for row in positions if row.is_biased]
     if not biased:
-        return "No judge prefers a place on the screen significantly."
+        return "No judge prefers a position on the screen significantly."
     worst = max(biased, key=lambda row: abs(row.first.value - 0.5))
     names = listed(dict.fromkeys(row.judge for row in biased))
     place = "first" if worst.first.value > 0.5 else "second"
     verb = "prefers" if len({row.judge for row in biased}) == 1 else "prefer"
     share = max(worst.first.value, 1 - worst.first.value)
-    return f"{names} {verb} a place on the screen: {worst.judge} chose the {place} one in {share:.0%} of its answers."
+    return (
+        f"{names} {verb} a position on the screen: {worst.judge} chose the {place} one in {share:.0%} of its answers."
+    )

@@ -12,7 +12,7 @@ import numpy as np
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import inside, listed, n_of, p_words, percent, with_interval
+from dialometer.analysis.base.wording import correction_name, inside, listed, n_of, p_words, percent, with_interval
 from dialometer.analysis.families.pairs.choices import Flags, PairChoices
 from dialometer.analysis.families.pairs.results import share_here
 from dialometer.analysis.shared.comparisons import (
@@ -150,13 +150,13 @@ def side_section(data: StudyData, choices: PairChoices, options: Options) -> Sec
         Column("strategy", "Strategy"),
         Column("n", "Answers", "count"),
         Column("first", "Chose the first shown", "percent_estimate"),
-        Column("p", "p, corrected" if len(by_strategy) > 1 else "p", "p_value"),
+        Column("p", f"p ({correction_name(options.correction)})" if len(by_strategy) > 1 else "p", "p_value"),
         Column("when_first", "Prefer experimental, shown first", "percent_estimate"),
         Column("when_second", "Prefer experimental, shown second", "percent_estimate"),
     )
     table = Table(
         "side",
-        "Choice by place on the screen",
+        "Choice by position on the screen",
         columns,
         tuple(rows),
         notes=(
@@ -166,7 +166,7 @@ def side_section(data: StudyData, choices: PairChoices, options: Options) -> Sec
         ),
     )
     return Section(
-        "side", "Did the place on the screen matter?", _side_words(data, overall, was_first[is_known]), (table,)
+        "side", "Did the position on the screen matter?", _side_words(data, overall, was_first[is_known]), (table,)
     )
 
 

@@ -161,8 +161,8 @@ def _left_open(results: Sequence[Result], options: Options) -> str:
     where = " in general" if widest.has_general_test else ""
     ends = f"{percent(widest.shown.low)} to {percent(widest.shown.high)}"
     return (
-        f" What is not significant{where} may be no preference, or one that so few {what} cannot show: for {widest.label} the "
-        f"{confidence_words(options.confidence)} confidence interval reaches from {ends}."
+        f" A result that is not significant{where} may mean no preference, or one that so few {what} cannot show: for "
+        f"{widest.label} the {confidence_words(options.confidence)} confidence interval extends from {ends}."
     )
 
 

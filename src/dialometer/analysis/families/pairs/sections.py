@@ -11,6 +11,7 @@ import numpy as np
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import (
     CONFIRMATORY_TITLE,
+    correction_name,
     first_note,
     listed,
     n_of,
@@ -173,8 +174,8 @@ def _preference_table(choices: PairChoices, shares: Shares, options: Options) ->
         notes=(
             "As in the published studies, shares and confidence intervals are about these very transcript pairs, for other raters "
             "who would read them; they do not say how other pairs of the same strategy would do.",
-            f"Confidence intervals of single cells are {cells_by}; those over all strategies or questions take each rater as one "
-            "cluster.",
+            f"Confidence intervals for one strategy and question are {cells_by}; those over all strategies or "
+            "questions take each rater as one cluster.",
             *tie_note(choices),
         ),
     )
@@ -513,9 +514,13 @@ def question_section(
         Column("least", "Least preferred on"),
         *(Column(f"most-{k}", f"Most within {name}") for k, name in enumerate(groups)),
         Column("p", "p (questions differ in these pairs)", "p_value"),
-        Column("p_adjusted", "p, corrected", "p_value"),
+        Column("p_adjusted", f"p ({correction_name(options.correction)})", "p_value"),
     ]
-    columns += [Column("p_general", "p, corrected, in general", "p_value")] if has_general else []
+    columns += (
+        [Column("p_general", f"p ({correction_name(options.correction)}), in general", "p_value")]
+        if has_general
+        else []
+    )
     table = Table("questions-by-strategy", "Which question each strategy moves most", tuple(columns), tuple(rows))
     return Section(
         "questions",
@@ -528,7 +533,8 @@ def question_section(
 def _question_words(tested: Sequence[Result]) -> str:
     general = [result.label for result in tested if result.reach == "general"]
     here = [result for result in tested if result.reach == "here"]
-    rest = [result.label for result in tested if result.reach not in ("general", "here")]
+    rest = [result.label for result in tested if result.reach == "open"]
+    untested = [result.label for result in tested if result.reach in ("untested", "unknown")]
     parts = []
     if general:
         parts.append(f"The preference depends on the question for {listed(general)}.")
@@ -541,9 +547,11 @@ def _question_words(tested: Sequence[Result]) -> str:
     if rest:
         whom = listed(rest) if len(rest) < len(tested) else "every strategy"
         parts.append(
-            f"For {whom} the differences between questions are not significant after correction: there, which question "
-            "comes first is a description, not a finding."
+            f"For {whom} the differences between questions are not significant after correction: the order of the questions "
+            "is only a description there."
         )
+    if untested:
+        parts.append(f"For {listed(untested)} the answers vary too little for a test.")
     return " ".join(parts)
 
 

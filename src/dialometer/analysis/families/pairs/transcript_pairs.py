@@ -158,7 +158,9 @@ def _sections(data: StudyData, choices: PairChoices, options: Options) -> list[S
             )
         )
     sections.append(
-        section_or_problem("side", "Did the place on the screen matter?", lambda: side_section(data, choices, options))
+        section_or_problem(
+            "side", "Did the position on the screen matter?", lambda: side_section(data, choices, options)
+        )
     )
     sections.append(
         section_or_problem("transcripts", "The transcripts", lambda: transcripts_section(study, choices, options))
@@ -252,11 +254,12 @@ def _methods(options: Options) -> tuple[Method, ...]:
         Method(
             "share of one strategy on one question, in these transcript pairs",
             "exact two-sided binomial test of 50%, Wilson interval; χ² beside it",
-            "each rater answers once in a cell, so answers are independent; a claim about these texts, as in the published studies",
+            "each rater answers each question once per strategy, so answers are independent; a claim about "
+            "these texts, as in the published studies",
             PAPER,
         ),
         Method(
-            "other claims about these transcript pairs, place on the screen",
+            "other claims about these transcript pairs, position on the screen",
             "share with CR2 cluster-robust variance by rater, score t-test, Wilson interval with the effective number of answers",
             "raters repeat across questions and strategies, so pooled answers are not independent"
             + ("; the study declares its transcript pairs as fixed" if options.has_fixed_items else ""),
@@ -265,13 +268,17 @@ def _methods(options: Options) -> tuple[Method, ...]:
         Method(
             "differences between strategies, questions, groups of raters, and pairs, in these transcript pairs",
             "cluster-robust homogeneity (HTZ) and pairwise t-tests by rater",
-            "the same raters are compared with themselves; chi-square would take them for different raters",
+            "the same raters are compared with themselves; a chi-square test would treat them as different raters",
             "Pustejovsky and Tipton 2018",
         ),
-        Method("several tests at once", correction, "declared in the study; one family per table and reach"),
         Method(
-            "ties and cannot-tell",
+            "several tests at once",
+            correction,
+            "declared in the study; each column of p-values is one family",
+        ),
+        Method(
+            "ties and “cannot tell”",
             "excluded from shares and tests, counted in the notes",
-            "given their number, they say nothing of the direction",
+            "they say nothing about which version is better",
         ),
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import listed, with_interval
+from dialometer.analysis.base.wording import correction_name, listed, with_interval
 from dialometer.analysis.families.pairs.choices import PairChoices, pair_items, strategy_of
 from dialometer.analysis.families.pairs.results import pairs_differ, share_here
 from dialometer.analysis.shared.comparisons import corrected_by_name, is_significant, known_cell, p_cell
@@ -108,7 +108,7 @@ def _same_pairs(choices: PairChoices, options: Options) -> Table | None:
         Column("n", "Answers", "count"),
         Column("f", "F", "number"),
         Column("p", "p", "p_value"),
-        Column("p_adjusted", "p, corrected", "p_value"),
+        Column("p_adjusted", f"p ({correction_name(options.correction)})", "p_value"),
     )
     notes = tuple(dict.fromkeys(note for test in tests.values() for note in test.notes))
     return Table("pairs-differ", "Does the preference depend on the pair?", columns, tuple(rows), notes=notes)
@@ -117,9 +117,9 @@ def _same_pairs(choices: PairChoices, options: Options) -> Table | None:
 def _reach_words(choices: PairChoices, options: Options) -> tuple[str, ...]:
     tests = _tests(choices, options)
     apart = pairs_that_differ(choices, options)
-    text = "How far a preference holds for other transcripts shows in how alike the pairs of one strategy do. "
+    text = "Where all pairs of a strategy give similar results, its preference is more likely to hold for other transcripts. "
     if not tests:
-        return (text + "Each strategy was shown in one pair only, so that cannot be judged here.",)
+        return (text + "Each strategy was shown in one pair only, so this cannot be checked here.",)
     if apart:
         return (
             text + f"The pairs differ significantly for {listed(apart)}: there the wording of the single pair matters.",

@@ -227,7 +227,7 @@ def _effects_table(effects: list[FactorEffects]) -> Table:
                     _statistic(estimate),
                     estimate.p_value if estimate.is_known else None,
                     permuted.p_value if permuted.is_known else None,
-                    permuted.value if permuted.is_known else None,
+                    round(permuted.value, 6) if permuted.is_known else None,
                 )
             )
             notes += [note for test in (estimate, permuted) if not test.is_known for note in test.notes]

@@ -184,7 +184,7 @@ def difference_table(study: Study, differences: list[ConsistencyChange]) -> Tabl
         ),
         tuple(body),
         caption=f"{legend(study)} ICC of a single rating, because means of different numbers of raters are not comparable. "
-        "Standard errors come from leaving out raters and items; p divides the raters at random and is not corrected here "
+        "Standard errors come from leaving out raters and items; p comes from dividing the raters at random and is not corrected here "
         "(exploratory; confirmatory comparisons are corrected in their own section).",
         notes=tuple(dict.fromkeys(notes)),
     )

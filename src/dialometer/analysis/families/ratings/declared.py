@@ -331,7 +331,7 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
             Column("second", "Second"),
             Column("estimate", f"{heading}; difference of ICCs" if has_both else heading, "estimate"),
             Column("p", "p", "p_value"),
-            Column("p_adjusted", f"p, {correction_name(options.correction)}", "p_value"),
+            Column("p_adjusted", f"p ({correction_name(options.correction)})", "p_value"),
         ),
         tuple(body),
         caption="The first relative to the second. The tests of each comparison are corrected together"

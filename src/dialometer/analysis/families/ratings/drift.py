@@ -155,7 +155,7 @@ def _table(measure: Measure, level: RaterSlopes, apart: RaterSlopes | None, opti
         (
             Column("rater", "Rater"),
             Column("slope", f"{effect_heading(measure)} per {PER_ITEMS} items", "estimate"),
-            *([Column("shrunken", "the same, shrunken", "estimate")] if level.sd > 0 else []),
+            *([Column("shrunken", "The same, shrunken", "estimate")] if level.sd > 0 else []),
             Column("p_level", f"p, level ({correction_name(options.correction)})", "p_value"),
             Column("p_agreement", f"p, agreement ({correction_name(options.correction)})", "p_value"),
         ),

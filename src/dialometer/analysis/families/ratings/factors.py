@@ -335,9 +335,9 @@ class _FactorRun(RatingRun):
             "Baayen, Davidson & Bates 2008",
         )
         check = Method(
-            "The same without assumptions",
+            "The same by permutation",
             "permutation of raters between conditions, on rater means",
-            "rater means need not be normal; a permutation test does not ask for it",
+            "rater means need not be normal, and a permutation test does not assume it",
             "Freedman & Lane 1983; Phipson & Smyth 2010",
         )
         return (effect, check, *consistency_methods(self.consistent), *system_methods(self.systems))

@@ -31,7 +31,7 @@ MARGINS = {"points": (0.025, 0.05, 0.1), "percent": (0.025, 0.05, 0.1), "log": (
 METHOD = Method(
     "Raters and items needed",
     "Generalisability and decision study: variance components by analysis of variance or REML",
-    "it tells which of more raters and more items makes the next study more precise",
+    "it shows whether more raters or more items would make the next study more precise",
     "Brennan 2001; Shavelson & Webb 1991",
 )
 
@@ -144,7 +144,7 @@ def _figure(plan: Planned, on: str) -> Figure:
         lines(points, x_title="raters", y_title=heading, group_title="items", mark_x=float(study.n_raters)),
         alt=f"Half the width of the confidence interval of a difference by raters, one line for each number of items. "
         f"With {n_of(study.n_raters, 'rater')}: {details}.",
-        caption=f"A rater judges at most {n_of(plan.load, 'item')}, the mean of this study. The upright line is the study's "
+        caption=f"A rater judges at most {n_of(plan.load, 'item')}, the mean of this study. The vertical line is the study's "
         "own number of raters.",
     )
 

@@ -339,7 +339,7 @@ def _tests(main: SystemRatings, groups: RaterGroups, options: Options) -> tuple[
             Column("second", "Compared with"),
             Column("change", heading, "estimate"),
             Column("p", "p, Welch" if is_two else "p, Kruskal-Wallis", "p_value"),
-            Column("p_adjusted", f"p, {correction_name(options.correction)}", "p_value"),
+            Column("p_adjusted", f"p ({correction_name(options.correction)})", "p_value"),
         ),
         tuple(body),
         caption="From each rater's mean difference between the two systems.",

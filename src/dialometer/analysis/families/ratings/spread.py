@@ -1,4 +1,4 @@
-"""How ratings are spread: by system, over the things that raters disagree about, by place on the screen and over time."""
+"""How ratings are spread: by system, over the things that raters disagree about, by position on the screen and over time."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ PER_ITEMS = 10
 
 
 def order_section(data: StudyData, measure: Measure, options: Options) -> Section:
-    """Place on the screen, drift over the session (of all raters and of single ones), and pace."""
+    """Position on the screen, drift over the session (of all raters and of single ones), and pace."""
     rest = _relative(measure)
     paragraphs: list[str] = []
     parts: list[Table | Figure] = []
@@ -230,7 +230,7 @@ def order_section(data: StudyData, measure: Measure, options: Options) -> Sectio
         paragraphs.append(_place_sentence(measure, places))
     elif design.system_order == "fixed" and measure.side.max(initial=0) > 1:
         paragraphs.append(
-            "Systems were always at the same place on the screen: an effect of the place cannot be separated."
+            "Each system was always at the same position on the screen, so an effect of position cannot be separated."
         )
     if design.item_order != "fixed":
         drift = session_drift(measure, rest, options)
@@ -257,7 +257,7 @@ def _relative(measure: Measure) -> Floats:
 
 
 def place_effects(measure: Measure, rest: Floats, options: Options) -> list[tuple[int, Estimate]]:
-    """For each place on the screen, how far ratings there lie from the mean of the screen."""
+    """For each position on the screen, how far ratings there lie from the mean of the screen."""
     n_places = int(measure.side.max(initial=0))
     if not 2 <= n_places <= MOST_PLACES:
         return []
@@ -287,14 +287,14 @@ def _correction(n_places: int, options: Options) -> Correction:
 def _places_table(measure: Measure, places: list[tuple[int, Estimate]], options: Options) -> Table:
     correction = _correction(len(places), options)
     body: list[tuple[Cell, ...]] = [
-        (f"place {place}", estimate.n, shown(measure, estimate), *p_cells(estimate, correction))
+        (f"position {place}", estimate.n, shown(measure, estimate), *p_cells(estimate, correction))
         for place, estimate in places
     ]
     return Table(
         "place_on_screen",
-        "Ratings by place on the screen",
+        "Ratings by position on the screen",
         (
-            Column("place", "Place"),
+            Column("place", "Position"),
             Column("screens", "Screens", "count"),
             Column("estimate", f"{effect_heading(measure)}, to the screen's mean", "estimate"),
             *p_columns(correction),
@@ -306,13 +306,13 @@ def _places_table(measure: Measure, places: list[tuple[int, Estimate]], options:
 def _place_sentence(measure: Measure, places: list[tuple[int, Estimate]]) -> str:
     clear = [(place, estimate) for place, estimate in places if is_significant(estimate)]
     if not clear:
-        return "The place on the screen made no significant difference."
+        return "Position on the screen made no significant difference."
     details = listed(
-        f"place {place}: {value_only(shown(measure, estimate))} ({interval_only(shown(measure, estimate))})"
+        f"position {place}: {value_only(shown(measure, estimate))} ({interval_only(shown(measure, estimate))})"
         for place, estimate in clear
     )
     what = effect_heading(measure).lower()
-    return f"The place on the screen mattered ({what}, to the mean of the screen): {details}. Random order spreads this evenly."
+    return f"Position on the screen mattered ({what}, to the mean of the screen): {details}. Random order spreads this evenly."
 
 
 def _slopes(measure: Measure, rest: Floats) -> Floats:
@@ -368,7 +368,7 @@ def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
     return Figure(
         "drift",
         "Ratings over the session",
-        lines(points, x_title="place in the session", y_title=heading, target=null_of(measure)),
+        lines(points, x_title="position in the session", y_title=heading, target=null_of(measure)),
         alt=f"Mean ratings in {len(points)} stretches of the session.",
         caption=f"Ratings relative to the mean of what was rated and to each rater's own level; means over raters with "
         f"{100 * options.confidence:g}% confidence intervals.",

@@ -245,7 +245,7 @@ def _pairs_table(by_measure: list[SystemRatings], declared: Sequence[Mapping[tup
             Column("estimate", effect_heading(by_measure[0].measure) if len(units) == 1 else "Difference", "estimate"),
             Column("test", "Test"),
             Column("p", "p", "p_value"),
-            Column("p_adjusted", f"p, {correction_name(correction)}", "p_value"),
+            Column("p_adjusted", f"p ({correction_name(correction)})", "p_value"),
             Column("raters_for_first", "Raters who rate the first higher", "percent_estimate"),
         ),
         tuple(body),
@@ -447,7 +447,7 @@ def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
             Column("at_base", f"{heading}, second condition", "estimate"),
             Column("change", "First relative to second", "estimate"),
             Column("p", "p, Welch", "p_value"),
-            Column("p_adjusted", f"p, {correction_name(correction)}", "p_value"),
+            Column("p_adjusted", f"p ({correction_name(correction)})", "p_value"),
         ),
         tuple(body),
         caption=f"{legend(effects.study)} From each rater's mean difference between the two systems; confidence intervals are about "

@@ -51,7 +51,7 @@ def outcomes_section(data: StudyData, criteria: tuple[str, ...]) -> Section:
     rows.sort(key=lambda row: (-points[str(row[0])], -points[str(row[1])]))
     columns = (
         Column("first", "System"),
-        Column("second", "against"),
+        Column("second", "Against"),
         Column("n", "Votes", "count"),
         Column("won", "Won", "count"),
         Column("lost", "Lost", "count"),

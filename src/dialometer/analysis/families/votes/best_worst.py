@@ -22,6 +22,7 @@ from dialometer.analysis.base.family import (
 )
 from dialometer.analysis.base.wording import (
     CONFIRMATORY_TITLE,
+    correction_name,
     inside,
     listed,
     n_of,
@@ -298,7 +299,7 @@ def _reasons(pairs: dict[tuple[str, str], Estimate]) -> tuple[str, ...]:
 
 
 def place_section(data: StudyData, given: BestWorstData, options: Options) -> Section:
-    """Whether systems at some place on the screen were picked best more often than by chance."""
+    """Whether systems at some position on the screen were picked best more often than by chance."""
     size = (given.choices.shown >= 0).sum(axis=1)
     if not (given.place > 0).any() or len(np.unique(size)) != 1:
         raise NotEnoughData(
@@ -320,29 +321,29 @@ def place_section(data: StudyData, given: BestWorstData, options: Options) -> Se
         options,
     )
     rows: list[tuple[Cell, ...]] = [
-        (f"place {test.label}", known_cell(test), p_cell(test.p_value), p_cell(p_adjusted(test))) for test in tested
+        (f"position {test.label}", known_cell(test), p_cell(test.p_value), p_cell(p_adjusted(test))) for test in tested
     ]
     columns = (
-        Column("place", "Place"),
+        Column("place", "Position"),
         Column("best", "Picked as best", "percent_estimate"),
         Column("p", "p", "p_value"),
-        Column("p_adjusted", "p, corrected", "p_value"),
+        Column("p_adjusted", f"p ({correction_name(options.correction)})", "p_value"),
     )
-    clear = [f"place {test.label}" for test in tested if p_adjusted(test) <= 1 - options.confidence]
+    clear = [f"position {test.label}" for test in tested if p_adjusted(test) <= 1 - options.confidence]
     drawn = data.study.spec.design.system_order != "fixed"
     text = (
-        f"More or less often best than by chance: {listed(clear)}."
+        f"Picked as best more or less often than by chance: {listed(clear)}."
         if clear
-        else "The place on the screen made no significant difference."
+        else "Position on the screen made no significant difference."
     )
     text += (
-        " Places were drawn anew for each rater and item, so no system is favoured."
+        " Positions were drawn anew for each rater and item, so no system is favoured."
         if drawn
-        else " The order was fixed, so the effect of the place cannot be separated from that of the system shown there."
+        else " The order was fixed, so the effect of position cannot be separated from that of the system shown there."
     )
-    caption = f"By chance, each of {k} places would be best in {percent(1 / k)}; cluster-robust by rater (CR2)."
-    table = Table("place", "The best by place on the screen", columns, tuple(rows), caption=caption)
-    return Section("place", "Did the place on the screen matter?", (text,), (table,))
+    caption = f"By chance, each of {k} positions would be best in {percent(1 / k)}; cluster-robust by rater (CR2)."
+    table = Table("place", "Picked as best, by position on the screen", columns, tuple(rows), caption=caption)
+    return Section("place", "Did the position on the screen matter?", (text,), (table,))
 
 
 def group_section(data: StudyData, given: BestWorstData, question: str, options: Options) -> Section:
@@ -420,7 +421,7 @@ class BestWorstScaling(Family):
         others = [questions_section(singles, overall, main)] if singles else []
         others.append(
             section_or_problem(
-                "place", "Did the place on the screen matter?", partial(place_section, data, given, options)
+                "place", "Did the position on the screen matter?", partial(place_section, data, given, options)
             )
         )
         others += [

@@ -30,7 +30,7 @@ from dialometer.stats.ranking.maxdiff import Maxdiff, maxdiff
 
 @dataclass(frozen=True, eq=False)
 class BestWorstData:
-    """All choices with the number of their criterion, and the place on the screen of the best (0: not known)."""
+    """All choices with the number of their criterion, and the position on the screen of the best (0: not known)."""
 
     criteria: tuple[str, ...]
     criterion_labels: tuple[str, ...]

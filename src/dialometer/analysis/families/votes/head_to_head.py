@@ -101,7 +101,7 @@ def pairs_table(name: str, title: str, rankings: Sequence[SystemRanking]) -> Tab
     columns = [Column("question", "Question")] if has_question else []
     columns += [
         Column("system", "System"),
-        Column("against", "against"),
+        Column("against", "Against"),
         Column("won", "Won", "count"),
         Column("lost", "Lost", "count"),
         *([Column("tied", "Tied", "count")] if has_ties else []),
@@ -109,12 +109,8 @@ def pairs_table(name: str, title: str, rankings: Sequence[SystemRanking]) -> Tab
         Column("expected", "Model", "percent", 0),
     ]
     third = ", also those against third systems" if any(len(ranking.ranked) > 2 for ranking in rankings) else ""
-    kinds = dict.fromkeys(share.interval_method for ranking in rankings for share in ranking.pairs.values())
-    notes = [
-        f"Confidence intervals: {'; '.join(kind for kind in kinds if kind)}." if any(kinds) else "",
-        f"“Model” is what Bradley-Terry expects from all votes{third}, a tie counting half.",
-    ]
-    return Table(name, title, tuple(columns), tuple(rows), notes=tuple(note for note in notes if note))
+    notes = (f"“Model” is what Bradley-Terry expects from all votes{third}, a tie counting half.",)
+    return Table(name, title, tuple(columns), tuple(rows), notes=notes)
 
 
 def _turned(share: Estimate) -> Estimate:

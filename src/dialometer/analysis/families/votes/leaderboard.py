@@ -1,7 +1,7 @@
 """Systems compared with each other by votes: a leaderboard that says how sure each place is.
 
 For designs in the manner of ACUTE-Eval (Li, Weston and Roller 2019), for pairwise choices and for rankings. Strengths are
-Bradley-Terry's with Davidson's ties and an effect of the place on the screen. Every claim reads the same tests of every two
+Bradley-Terry's with Davidson's ties and an effect of the position on the screen. Every claim reads the same tests of every two
 systems, which take raters and items as samples; direct votes beside them describe.
 """
 

@@ -295,7 +295,7 @@ def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_o
     )
     table = Table(
         "position",
-        "Place on the screen, ties, and the model that was fitted",
+        "Position on the screen, ties, and the model that was fitted",
         columns,
         tuple(rows),
         notes=(
@@ -309,21 +309,23 @@ def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_o
     clear = [label for label, effect in zip(tested, family, strict=True) if is_significant(effect)]
     if not is_order_drawn:
         paragraphs.append(
-            "The order on the screen was fixed, so an advantage of the first place cannot be separated from a better system."
+            "The order on the screen was fixed, so an advantage of the first position cannot be separated from a better system."
         )
     elif clear:
         paragraphs.append(
-            f"The place on the screen mattered for {listed(clear)}; the model takes it out of the strengths."
+            f"Position on the screen mattered for {listed(clear)}; the model takes it out of the strengths."
         )
     else:
-        paragraphs.append("The place on the screen made no significant difference.")
+        paragraphs.append("Position on the screen made no significant difference.")
     if has_rankings:
         paragraphs.append(
             "Rankings were broken into all their pairs, which keeps Bradley-Terry strengths right; confidence intervals and tests "
             "take whole raters and items as units, so that the pairs of one ranking do not count as independent."
         )
     paragraphs += [_elo_words(ranking) for ranking in rankings[:1]]
-    return Section("model", "Place on the screen, ties and model", tuple(paragraphs), (table, _elo_table(rankings[0])))
+    return Section(
+        "model", "Position on the screen, ties and model", tuple(paragraphs), (table, _elo_table(rankings[0]))
+    )
 
 
 def _elo_table(ranking: SystemRanking) -> Table:

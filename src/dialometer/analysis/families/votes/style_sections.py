@@ -1,4 +1,4 @@
-"""Standing with and without style: how much of a system's lead goes with the length and formatting of what it wrote."""
+"""Ranking with and without style: how much of a system's lead is associated with the length and formatting of what it wrote."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dialometer.stats.ranking.covariates import CovariateFit, distinct_covariate
 from dialometer.stats.ranking.style import STYLE, STYLE_LABELS, relative_differences
 from dialometer.stats.ranking.votes import Votes
 
-TITLE = "Standing with and without style"
+TITLE = "Ranking with and without style"
 MUCH_WIDER = 2.5
 """How many times as wide intervals may become by holding style equal before the report says that they carry nothing."""
 METHOD = Method(
@@ -178,12 +178,12 @@ def _words(plain: CovariateFit, full: CovariateFit) -> tuple[str, ...]:
     telling = [e for e in full.coefficients if e.p_value <= alpha]
     if telling:
         parts = [f"{STYLE_LABELS[e.label].lower()} {with_interval(e)} ({p_words(e.p_value)})" for e in telling]
-        worth = f"Style goes with the votes: {listed(parts)}, in log odds per standard deviation."
+        worth = f"Style is associated with the votes: {listed(parts)}, in log odds per standard deviation."
     else:
-        worth = "No feature of style goes with the votes significantly."
+        worth = "No feature of style is significantly associated with the votes."
     moved = plain.order != full.order
     standing = (
-        f"With style held equal the order is {' > '.join(full.order)}, and without regard to style {' > '.join(plain.order)}."
+        f"With style held equal, the order is {' > '.join(full.order)}; without, {' > '.join(plain.order)}."
         if moved
         else f"The order is the same with and without style: {' > '.join(full.order)}."
     )
@@ -194,8 +194,8 @@ def _words(plain: CovariateFit, full: CovariateFit) -> tuple[str, ...]:
     ]
     if widths and max(widths) > MUCH_WIDER:
         standing += (
-            f" Style and systems go together so closely here that with style the confidence intervals are up to "
-            f"{max(widths):.0f} times as wide: this order says little. Items on which the systems write alike would tell more."
+            f" Style and systems are so closely related here that with style the confidence intervals are up to {max(widths):.0f} "
+            "times as wide: this order says little. Items on which the systems write alike would show more."
         )
     caution = (
         "This shows association, not cause: where a system is better because it explains more, holding length equal takes "

@@ -45,7 +45,7 @@ class SystemVotes:
         return self.votes.systems
 
     def on(self, criteria: tuple[str, ...] | None = None) -> Votes:
-        """The votes on some criteria, all if left out."""
+        """The votes on some criteria, all by default."""
         if criteria is None:
             return self.votes
         return votes_where(self.votes, np.isin(self.criterion, [self.criteria.index(name) for name in criteria]))
