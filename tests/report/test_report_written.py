@@ -73,6 +73,11 @@ def test_ratios_keep_the_end_that_matters():
     assert column("estimate", [ratio, large, large]) == ["5.94 [0.82, 43.10]", "340 [52, 2,246]", "340 [52, 2,246]"]
 
 
+def test_an_error_of_rounding_is_a_zero():
+    share = Estimate(1.4e-17, 24, "difference of shares", low=-0.19, high=0.19)
+    assert column("percent_estimate", [share]) == ["0% [−19, 19]"]
+
+
 def test_the_same_number_is_written_the_same_however_it_was_computed():
     assert column("number", [0.625, 0.625 - 1e-15, -0.625]) == ["0.63", "0.63", "−0.63"]
 

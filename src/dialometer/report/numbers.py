@@ -137,10 +137,15 @@ def write_estimate(
         return Written(NOT_ENOUGH, notes=estimate.notes, is_known=False)
     digits = digits_of(estimate, fallback, is_percent=is_percent) if n_digits is None else n_digits
     scale = 100 if is_percent else 1
-    value = write_number(scale * estimate.value, digits) + ("%" if is_percent else "")
+    half = _half(estimate)
+    least = 0.0 if math.isnan(half) else 1e-9 * half  # beside its interval this is 0 with an error of rounding
+    value, low, high = (
+        write_number(scale * end if abs(end) > least else 0.0, digits)
+        for end in (estimate.value, estimate.low, estimate.high)
+    )
+    value += "%" if is_percent else ""
     interval = ""
     if estimate.has_interval:
-        low, high = (write_number(scale * end, digits) for end in (estimate.low, estimate.high))
         interval = f"[{low}, {high}]"
     return Written(value, interval, estimate.notes)
 
