@@ -11,17 +11,17 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 TITLES = ("travel assistant", "likert", "anchoring", "draft", "R0001")
 EXAMPLES = {
     "study": "likert",
-    "ordinal:int": "1",
+    "ordinal:number": "1",
     "item:path": "t01",
     "file": "study.yaml",
-    "cell:int": "0",
-    "step:int": "0",
+    "cell:number": "0",
+    "step:number": "0",
     "step": "study",
     "number": "1",
-    "number:int": "0",
-    "line:int": "1",
+    "number:number": "0",
+    "line:number": "1",
     "template": "likert",
-    "id:int": "1",
+    "id:number": "1",
 }
 
 

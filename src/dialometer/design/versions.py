@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,7 @@ LOCK = "lock"
 EDITING = "editing"
 EDITING_S = 30
 """For so long after the last sign of life somebody counts as editing."""
+_HASH = re.compile(r"[0-9a-f]{64}")
 ON_DISK = ""
 """Who is named for a content that was found in the folder and not saved here."""
 
@@ -105,7 +107,9 @@ class Versions:
         return next((version for version in reversed(self.all()) if version.file == file), None)
 
     def content(self, hash_: str) -> bytes | None:
-        """A content by its hash; None where it was never kept."""
+        """A content by its hash; None where it was never kept. Forms say which, so it can be anything but a hash."""
+        if not _HASH.fullmatch(hash_):
+            return None
         try:
             return gzip.decompress((self._folder / f"{hash_}.gz").read_bytes())
         except FileNotFoundError:

@@ -34,6 +34,7 @@ from dialometer.web.dashboard.numbers import chosen_group
 from dialometer.web.dashboard.running_studies import RunningStudies, RunningStudy
 from dialometer.web.dashboard.table import Grid
 from dialometer.web.rater.arrival import why_not_running
+from dialometer.web.server.requests import small_number
 from dialometer.web.server.security import csrf_for
 from dialometer.web.server.static_files import static_version
 
@@ -153,8 +154,7 @@ class PageRequest:
 
     def number(self, name: str) -> int | None:
         """A whole number of at least 0 from the form; None for anything else."""
-        text = self.form.get(name, "").strip()
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+        return small_number(self.form.get(name, "").strip())
 
 
 GROUP_WORDS: Mapping[Group, str] = {"people": "human raters", "simulated": "simulated raters", "models": "models"}

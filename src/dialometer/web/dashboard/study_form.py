@@ -153,7 +153,9 @@ class StudyForm:
             case "array":
                 inner = self._resolved(schema["items"])
                 is_plain = inner.get("type") in ("string", "integer", "number") or self._is_words(inner)
-                return ("lines" if _is_flat(value) else "yaml") if is_plain else "list"
+                if is_plain:
+                    return "lines" if _is_flat(value) else "yaml"
+                return "list" if isinstance(value, list) else "yaml"
             case "object" if "properties" in schema:
                 return "group" if isinstance(value, dict) else "yaml"
             case "object":
@@ -161,6 +163,8 @@ class StudyForm:
                     return "yaml"
                 inner = self._resolved(schema["additionalProperties"])
                 is_map = "properties" in inner or "oneOf" in inner
+                if not isinstance(value, dict):
+                    return "yaml"
                 return "map" if is_map else "pairs" if _is_flat(value) else "yaml"
         if "oneOf" in schema or any("properties" in self._resolved(one) for one in schema.get("anyOf", ())):
             if isinstance(value, int | float | list):  # a short form, such as a share or a list of names

@@ -13,6 +13,8 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
+from dialometer.web.server.requests import small_number
+
 Kind = Literal["text", "count", "number", "time", "marks"]
 N_PER_PAGE = 100
 _RISKY = ("=", "+", "-", "@")
@@ -55,9 +57,7 @@ class Grid:
             rows = _sorted(rows, order.lstrip("-"), is_falling=order.startswith("-"))
         page_text = query.get("page", "1")
         n_pages = max(1, -(-len(rows) // N_PER_PAGE))
-        page = min(
-            n_pages, max(1, int(page_text) if page_text.isascii() and page_text.isdigit() and len(page_text) < 7 else 1)
-        )
+        page = min(n_pages, max(1, small_number(page_text) or 1))
         return GridView(self, rows, wanted, chosen, order, page, n_pages)
 
     @staticmethod

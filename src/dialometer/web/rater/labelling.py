@@ -46,7 +46,7 @@ class _Pages:
         """All routes."""
         return [
             Route("/", self.begin, methods=["GET"]),
-            Route("/q/{number:int}", self.page, methods=["GET"]),
+            Route("/q/{number:number}", self.page, methods=["GET"]),
             Route("/search", self.search, methods=["GET"]),
             Route("/mark", self.mark, methods=["POST"]),
             Route("/done", self.done, methods=["POST"]),

@@ -24,7 +24,16 @@ from dialometer.web.rater.layout import checked_answers
 from dialometer.web.rater.service import Service
 from dialometer.web.server.failures import headers_of, is_own_failure, reference_of, status_of
 from dialometer.web.server.logs import log
-from dialometer.web.server.requests import SENT_FORM, Form, Unreadable, last_value, read_form, read_json, sent_from_form
+from dialometer.web.server.requests import (
+    SENT_FORM,
+    Form,
+    Unreadable,
+    last_value,
+    read_form,
+    read_json,
+    sent_from_form,
+    small_number,
+)
 from dialometer.web.server.security import (
     NOT_KEPT_COOKIE,
     SESSION_COOKIE,
@@ -110,8 +119,7 @@ class RaterPages:
     async def show(self, request: Request) -> Response:
         """The screen at the session's step, or an earlier one."""
         token = cookie(request, SESSION_COOKIE)
-        asked = request.query_params.get("step", "")
-        step = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else None
+        step = small_number(request.query_params.get("step", ""))
         try:
             # One change of threads for both: it costs as much as looking the session up.
             return await self.service.in_thread(lambda: self._page(request, self.service.session_of(token), step=step))

@@ -110,7 +110,7 @@ class Guard:
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         limit = self.max_body_bytes(scope)
         for name, value in scope["headers"]:
-            if name == b"content-length" and value.isdigit() and int(value) > limit:
+            if name == b"content-length" and value.isdigit() and (len(value) > 15 or int(value) > limit):
                 raise TooLarge("the body is too large", remedy=f"send at most {limit} bytes")
         n_bytes = 0
 

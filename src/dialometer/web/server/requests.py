@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 
 from dialometer.flow.engine import RawAnswers
@@ -25,6 +26,31 @@ SENT_FORM = "dialometer.form"
 """Where a request keeps its form, so that a page about a failure can send it again."""
 _SUBMISSION = re.compile(r"[\x21-\x7e]{1,200}")
 _DEVICE = re.compile(r"[a-z][a-z \-]{0,31}")
+
+
+_MOST_DIGITS = 9
+
+
+def small_number(text: str) -> int | None:
+    """A whole number of at most nine digits; None for anything else, such as other scripts' digits or thousands of them."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+
+
+class SmallNumber(Convertor[int]):
+    """``{name:number}`` in the address of a page. Other numbers are no such page; Starlette's own ``int`` fails on long ones."""
+
+    regex = f"[0-9]{{1,{_MOST_DIGITS}}}"
+
+    def convert(self, value: str) -> int:
+        """The number."""
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        """Its digits."""
+        return str(value)
+
+
+register_url_convertor("number", SmallNumber())
 
 
 class Unreadable(RequestError):

@@ -50,7 +50,7 @@ def invite(dashboard: Dashboard, request: PageRequest) -> Response:
     return _page(dashboard, request, f"/dashboard/join?token={token}", f"a new account with the role {what}")
 
 
-@page("/accounts/{id:int}/reset", role="owner", method="POST")
+@page("/accounts/{id:number}/reset", role="owner", method="POST")
 def reset(dashboard: Dashboard, request: PageRequest) -> Response:
     """A one-time link for setting a new password."""
     account = _account(dashboard, request)
@@ -59,7 +59,7 @@ def reset(dashboard: Dashboard, request: PageRequest) -> Response:
     return _page(dashboard, request, f"/dashboard/join?token={token}", f"a new password for {account.name}")
 
 
-@page("/accounts/{id:int}/change", role="owner", method="POST")
+@page("/accounts/{id:number}/change", role="owner", method="POST")
 def change(dashboard: Dashboard, request: PageRequest) -> Response:
     """Another role, or an account closed or opened again. Accounts are never deleted: the logs name them."""
     account = _account(dashboard, request)

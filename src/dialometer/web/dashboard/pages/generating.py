@@ -155,11 +155,15 @@ def own_contexts(draft: Draft) -> list[dict[str, Any]]:
     for line in path.read_text(encoding="utf-8-sig").split("\n") if path.is_file() else ():
         try:
             item = json.loads(line) if line.strip() else None
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(item, dict) and isinstance(item.get("context"), list) and item.get("id"):
+        if isinstance(item, dict) and item.get("id") and _is_context(item.get("context")):
             contexts.append({key: value for key, value in item.items() if key != "responses"})
     return contexts
+
+
+def _is_context(turns: Any) -> bool:
+    return isinstance(turns, list) and all(isinstance(turn, dict) for turn in turns)
 
 
 def estimate(

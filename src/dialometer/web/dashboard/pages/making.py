@@ -29,6 +29,7 @@ from dialometer.readers.recordings import copy_media
 from dialometer.readers.study_media import media_files
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
 from dialometer.web.dashboard.running_studies import NoStudy, study_files
+from dialometer.web.server.requests import small_number
 
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,80}\.(yaml|jsonl|json|md|txt|csv)")
 
@@ -48,8 +49,9 @@ def check_own_file(name: str) -> None:
 
 
 def plain_file_name(name: str, fallback: str) -> str:
-    """What an uploaded file is called here: its own name without folders and odd characters."""
-    return re.sub(r"[^\w.\-]", "_", Path(name).name)[-80:].lstrip(".") or fallback
+    """What an uploaded file is called here: its own name without folders and odd characters, as short as file systems want."""
+    plain = re.sub(r"[^\w.\-]", "_", Path(name).name)[-80:].lstrip(".")
+    return plain.encode()[-200:].decode(errors="ignore") or fallback
 
 
 def as_utf8(content: bytes, name: str) -> bytes:
@@ -245,8 +247,7 @@ def _page(
 
 def _line(request: PageRequest) -> int:
     """The line that the address asks for, 0 for none."""
-    text = request.query.get("line", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
+    return small_number(request.query.get("line", "")) or 0
 
 
 @page("/studies/{study}/files", role="editor", method="POST")

@@ -37,6 +37,7 @@ from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plu
 from dialometer.web.dashboard.pages.making import editable_folder, is_own_file, plain_file_name
 from dialometer.web.dashboard.pages.preview import Preview, first_screen
 from dialometer.web.dashboard.running_studies import NoStudy
+from dialometer.web.server.requests import small_number
 
 UPLOADED = "uploaded"
 """The folder, beside the saved versions, that holds what was dropped until it is used."""
@@ -69,7 +70,9 @@ class Draft:
 
     @property
     def systems(self) -> list[str]:
-        return [str(one["name"]) for one in self.data.get("systems") or () if isinstance(one, dict) and one.get("name")]
+        declared = self.data.get("systems")
+        entries = declared if isinstance(declared, list) else []
+        return [str(one["name"]) for one in entries if isinstance(one, dict) and one.get("name")]
 
     @property
     def speakers(self) -> dict[str, Any]:
@@ -139,7 +142,7 @@ def take(dashboard: Dashboard, request: PageRequest) -> Response:
     return dashboard.redirect(f"/studies/{request.study}/form/systems", request, said)
 
 
-@page("/studies/{study}/add-items/{number:int}/s", role="editor")
+@page("/studies/{study}/add-items/{number:number}/s", role="editor")
 def look(dashboard: Dashboard, request: PageRequest) -> Response:
     """One of the items as raters will see it."""
     draft = draft_of(dashboard, request)
@@ -254,14 +257,9 @@ def _page(
     kept = {
         name: value
         for name, value in choices.items()
-        if name in ("how", "system") or (name[:1] == "c" and name[1:].isdigit())
+        if name in ("how", "system") or (name[:1] == "c" and small_number(name[1:]) is not None)
     }
-    number = choices.get("n", "0")
-    shown = (
-        min(int(number) if number.isascii() and number.isdigit() else 0, max(0, len(brought.items) - 1))
-        if brought
-        else 0
-    )
+    shown = min(small_number(choices.get("n", "")) or 0, max(0, len(brought.items) - 1)) if brought else 0
     columns = [
         (column, places_for(draft.kind, column, draft.systems), places.get(column, ""))
         for column in (table.columns if table and not table.is_items else ())

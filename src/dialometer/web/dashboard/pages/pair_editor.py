@@ -19,6 +19,7 @@ from dialometer.model.item import PairItem
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.own_items import Draft, draft_of
 from dialometer.web.dashboard.running_studies import NoStudy
+from dialometer.web.server.requests import small_number
 
 N_LISTED = 50
 Raw = dict[str, Any]
@@ -41,8 +42,7 @@ def pairs(dashboard: Dashboard, request: PageRequest) -> Response:
     """The pairs with what differs between their sides and which rules are broken."""
     draft = _draft(dashboard, request)
     lines = _lines(draft)
-    wanted = request.query.get("page", "1")
-    number = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 else 1
+    number = small_number(request.query.get("page", "")) or 1
     numbered = [(place, line) for place, line in enumerate(lines, start=1) if line.strip()]
     begin = (max(1, number) - 1) * N_LISTED
     shown = [(place, *_read(draft, line)) for place, line in numbered[begin : begin + N_LISTED]]
@@ -59,24 +59,25 @@ def look(dashboard: Dashboard, request: PageRequest) -> Response:
     return HTMLResponse(content)
 
 
-@page("/studies/{study}/pairs/{line:int}", role="editor")
+@page("/studies/{study}/pairs/{line:number}", role="editor")
 def edit(dashboard: Dashboard, request: PageRequest) -> Response:
     """One pair; the line 0 is a new one."""
     draft = _draft(dashboard, request)
     return _editor(dashboard, request, draft, _original(draft, str(request.params["line"])))
 
 
-@page("/studies/{study}/pairs/{line:int}", role="editor", method="POST")
+@page("/studies/{study}/pairs/{line:number}", role="editor", method="POST")
 def save(dashboard: Dashboard, request: PageRequest) -> Response:
     """Saves a pair, removes it, or shows it with a turn more or less."""
     draft, form = _draft(dashboard, request), request.form
     line = int(request.params["line"])
     item = typed_pair(form, _original(draft, str(line)))
-    verb, _, place = form.get("_do", "save").partition(" ")
+    verb, _, typed_place = form.get("_do", "save").partition(" ")
+    place = small_number(typed_place)
     if verb == "begin":
         return _editor(dashboard, request, draft, _begun(item, form.get("transcript", "")))
-    if verb in ("turn", "drop") and place.isascii() and place.isdigit():
-        return _editor(dashboard, request, draft, _with_turns(draft, item, verb, int(place)))
+    if verb in ("turn", "drop") and place is not None:
+        return _editor(dashboard, request, draft, _with_turns(draft, item, verb, place))
     _, problems = _read(draft, json.dumps(item))
     errors = [problem for problem in problems if problem.severity == "error"] if verb == "save" else []
     if errors:
@@ -108,33 +109,28 @@ def typed_pair(form: Mapping[str, str], original: Raw) -> Raw:
         item["block"] = form["block"].strip()
     else:
         item.pop("block", None)
-    rows = sorted(int(name[8:]) for name in form if name.startswith("speaker.") and name[8:].isdigit())
+    numbers = (small_number(name.removeprefix("speaker.")) for name in form if name.startswith("speaker."))
+    rows = sorted(number for number in numbers if number is not None)
     for side in ("a", "b"):
-        before = _side(original, side)
+        before = original[side]
         after: Raw = {**before, "system": form.get(f"{side}.system", "").strip()}
         outcome = form.get(f"{side}.outcome", "").strip()
         after = {**after, "outcome": outcome} if outcome else {k: v for k, v in after.items() if k != "outcome"}
         if f"whole.{side}" in form:
             after["turns"] = turns_of_text(form[f"whole.{side}"], lambda _: True)
         elif rows:
-            after["turns"] = [_turn(form, side, row, before.get("turns") or []) for row in rows]
+            after["turns"] = [_turn(form, side, row, before.get("turns", [])) for row in rows]
         item[side] = after
     breaches = {rule: form[f"breach.{rule}"].strip() for rule in RULES if form.get(f"breach.{rule}", "").strip()}
     item.pop("breaches", None)
     return {**item, **({"breaches": breaches} if breaches else {})}
 
 
-def _side(item: Raw, side: str) -> Raw:
-    given = item.get(side)
-    return given if isinstance(given, dict) else {}
-
-
-def _turn(form: Mapping[str, str], side: str, row: int, before: list[Any]) -> Raw:
+def _turn(form: Mapping[str, str], side: str, row: int, before: list[Raw]) -> Raw:
     """A turn with its new text; tool calls and media stay with it."""
-    was = form.get(f"was.{row}", "")
-    kept = before[int(was)] if was.isascii() and was.isdigit() and int(was) < len(before) else {}
+    was = small_number(form.get(f"was.{row}", ""))
+    kept = before[was] if was is not None and was < len(before) else {}
     text = form.get(f"{side}.{row}", form.get(f"a.{row}", ""))
-    kept = kept if isinstance(kept, dict) else {}
     return {**kept, "speaker": form.get(f"speaker.{row}", ""), "text": text.replace("\r\n", "\n").strip()}
 
 
@@ -155,7 +151,7 @@ def _with_turns(draft: Draft, item: Raw, verb: str, place: int) -> Raw:
     names = list(draft.speakers) or ["User", "Agent"]
     changed = dict(item)
     for side in ("a", "b"):
-        turns = list(item[side].get("turns", []))
+        turns = list(item[side]["turns"])
         if verb == "drop":
             del turns[place : place + 1]
         else:
@@ -184,24 +180,35 @@ def _lines(draft: Draft) -> list[str]:
 
 def _original(draft: Draft, line: str) -> Raw:
     """The item of a line as the file has it; an empty one for a new pair."""
-    number = int(line) if line.isascii() and line.isdigit() and len(line) < 9 else -1
-    lines = _lines(draft)
+    number, lines = small_number(line), _lines(draft)
     if number == 0:
         systems = [*draft.systems, "", ""]
         return {
             "id": f"pair-{sum(bool(one.strip()) for one in lines) + 1}",
-            "a": {"system": systems[0]},
-            "b": {"system": systems[1]},
+            "a": {"system": systems[0], "turns": []},
+            "b": {"system": systems[1], "turns": []},
         }
-    if not 1 <= number <= len(lines):
+    if number is None or not 1 <= number <= len(lines):
         raise NoStudy("there is no such pair", remedy="go back to the list of pairs")
     try:
         item = json.loads(lines[number - 1])
-    except ValueError as error:
+        json.dumps(item, ensure_ascii=False).encode()  # JSON can write halves of characters, which no page can show
+    except (ValueError, RecursionError) as error:
         raise DialometerError(
             f"line {number} of {draft.items_file} is not valid JSON", remedy="correct it under Files"
         ) from error
-    return item if isinstance(item, dict) else {}
+    return _in_shape(item)
+
+
+def _in_shape(item: Any) -> Raw:
+    """What a file has for a pair, without what cannot be of one: whoever wrote it by hand may have written anything."""
+    known = item if isinstance(item, dict) else {}
+    shaped: Raw = {**known, "breaches": known["breaches"] if isinstance(known.get("breaches"), dict) else {}}
+    for side in ("a", "b"):
+        given = known[side] if isinstance(known.get(side), dict) else {}
+        turns = given["turns"] if isinstance(given.get("turns"), list) else []
+        shaped[side] = {**given, "turns": [turn for turn in turns if isinstance(turn, dict)]}
+    return shaped
 
 
 def _read(draft: Draft, line: str) -> tuple[PairReport | None, list[Problem]]:
@@ -215,7 +222,7 @@ def _read(draft: Draft, line: str) -> tuple[PairReport | None, list[Problem]]:
 def _checked(draft: Draft, item: Raw) -> dict[str, Any]:
     report, problems = _read(draft, json.dumps(item))
     broken = dict(report.breaches) if report else {}
-    declared = item.get("breaches") or {}
+    declared = item.get("breaches", {})
     declares = draft.data.get("items")
     rules = [(rule, words, broken.get(rule, ""), declared.get(rule, "")) for rule, words in RULES.items()]
     is_controlled = isinstance(declares, dict) and declares.get("pairs") == "controlled"
@@ -224,7 +231,7 @@ def _checked(draft: Draft, item: Raw) -> dict[str, Any]:
 
 def _rows(draft: Draft, item: Raw) -> list[PairRow] | None:
     """The turns side by side; None where the sides have other speakers or numbers of turns."""
-    a, b = ([turn for turn in (item[side].get("turns") or []) if isinstance(turn, dict)] for side in ("a", "b"))
+    a, b = (item[side]["turns"] for side in ("a", "b"))
     if [turn.get("speaker") for turn in a] != [turn.get("speaker") for turn in b]:
         return None
     agents = {name for name, role in draft.speakers.items() if role == "agent"}
@@ -236,19 +243,17 @@ def _rows(draft: Draft, item: Raw) -> list[PairRow] | None:
 
 
 def _as_text(side: Raw) -> str:
-    turns = [turn for turn in side.get("turns") or [] if isinstance(turn, dict)]
-    return "\n".join(f"{turn.get('speaker', '')}: {turn.get('text', '')}".replace("\n", "\n  ") for turn in turns)
+    turns = (f"{turn.get('speaker', '')}: {turn.get('text', '')}" for turn in side["turns"])
+    return "\n".join(turn.replace("\n", "\n  ") for turn in turns)
 
 
 def _editor(dashboard: Dashboard, request: PageRequest, draft: Draft, item: Raw) -> Response:
     path = draft.folder / draft.items_file
-    sides = {side: _side(item, side) for side in ("a", "b")}
-    item = {**item, **sides}
     content = {
         "line": int(request.params["line"]),
         "item": item,
         "rows": _rows(draft, item),
-        "whole": {side: _as_text(part) for side, part in sides.items()},
+        "whole": {side: _as_text(item[side]) for side in ("a", "b")},
         "base": request.form.get("base") or (hash_of(path.read_bytes()) if path.is_file() else ""),
         "speakers": list(draft.speakers),
         "systems": draft.systems,

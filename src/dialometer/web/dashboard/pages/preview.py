@@ -20,6 +20,7 @@ from dialometer.web.dashboard.running_studies import NoStudy
 from dialometer.web.rater.layout import answers_from_form
 from dialometer.web.rater.pages import Pages
 from dialometer.web.server.media import study_media
+from dialometer.web.server.requests import small_number
 from dialometer.web.server.static_files import STATIC
 
 
@@ -123,7 +124,7 @@ def first_screen(study: Study, kind: str) -> int:
     return next((number for number, step in enumerate(steps) if step.kind == kind or (kind == "item" and step.task)), 0)
 
 
-INSIDE = "/studies/{study}/preview/{cell:int}/{step:int}"
+INSIDE = "/studies/{study}/preview/{cell:number}/{step:number}"
 
 
 @page("/studies/{study}/preview", role="viewer")
@@ -222,5 +223,4 @@ def _preview(dashboard: Dashboard, request: PageRequest, cell: int | None = None
 
 
 def _number(request: PageRequest, name: str) -> int:
-    text = request.query.get(name, "0")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+    return small_number(request.query.get(name, "")) or 0

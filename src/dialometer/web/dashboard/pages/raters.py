@@ -84,13 +84,13 @@ def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Gri
     return Grid(f"{running.name}-raters", columns, rows, start="-started")
 
 
-@page("/studies/{study}/raters/{ordinal:int}", role="viewer", of_running=True)
+@page("/studies/{study}/raters/{ordinal:number}", role="viewer", of_running=True)
 def rater(dashboard: Dashboard, request: PageRequest) -> Response:
     """One rater: the path, timings, answers, gold results, why flagged, and every decision about them."""
     return _show(dashboard, request)
 
 
-@page("/studies/{study}/raters/{ordinal:int}/decision", role="editor", method="POST", of_running=True)
+@page("/studies/{study}/raters/{ordinal:number}/decision", role="editor", method="POST", of_running=True)
 def decide(dashboard: Dashboard, request: PageRequest) -> Response:
     """Excludes a rater from the analysis or takes them back in; the reason is logged, and nothing is deleted."""
     running = request.running
@@ -108,7 +108,7 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
     return dashboard.redirect(f"/studies/{running.name}/raters/{request.params['ordinal']}", request, message)
 
 
-@page("/studies/{study}/raters/{ordinal:int}/resume", role="editor", method="POST", of_running=True)
+@page("/studies/{study}/raters/{ordinal:number}/resume", role="editor", method="POST", of_running=True)
 def make_resume_link(dashboard: Dashboard, request: PageRequest) -> Response:
     """A new resume link for a rater who lost theirs; shown once, since only its hash is stored. Earlier links end."""
     running = request.running

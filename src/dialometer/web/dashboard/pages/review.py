@@ -25,6 +25,7 @@ from dialometer.storage.access.secrets import Secrets
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.login import DeadLink
 from dialometer.web.dashboard.pages.preview import Preview
+from dialometer.web.server.requests import small_number
 
 VALID_DAYS = 60
 DAY_MS = 86_400_000
@@ -137,11 +138,11 @@ def public_routes(dashboard: Dashboard) -> list[Route]:
 
     def _read(params: dict[str, str]) -> Response:
         name, until = params["study"], params["until"]
-        is_number = until.isascii() and until.isdigit() and len(until) < 9
-        wanted = _signature(dashboard, name, int(until)) if is_number else ""
+        last_day = small_number(until)
+        wanted = "" if last_day is None else _signature(dashboard, name, last_day)
         if not wanted or not hmac.compare_digest(wanted, params["signature"].encode("ascii", "replace").decode()):
             raise DeadLink("this link is not complete", remedy="copy it whole, or ask for a new one")
-        if now_ms() // DAY_MS > int(until):
+        if last_day is None or now_ms() // DAY_MS > last_day:
             raise DeadLink("this link has ended", remedy="ask for a new one")
         return HTMLResponse(document(dashboard, name, None))
 

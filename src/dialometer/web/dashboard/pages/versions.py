@@ -8,6 +8,7 @@ from dialometer.design.versions import Version, Versions
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.making import changed_lines, editable_folder
 from dialometer.web.dashboard.running_studies import NoStudy
+from dialometer.web.server.requests import small_number
 
 MOST_VERSIONS = 500
 
@@ -55,10 +56,10 @@ def restore(dashboard: Dashboard, request: PageRequest) -> Response:
 
 
 def _chosen(kept: Versions, request: PageRequest) -> tuple[list[Version], Version]:
-    every, number = kept.all(), request.params["number"]
-    if not (number.isascii() and number.isdigit() and len(number) < 9 and 1 <= int(number) <= len(every)):
+    every, number = kept.all(), small_number(request.params["number"]) or 0
+    if not 1 <= number <= len(every):
         raise NoStudy("there is no such version", remedy="go back to the list of versions")
-    return every, every[int(number) - 1]
+    return every, every[number - 1]
 
 
 def _text(kept: Versions, version: Version) -> str:
