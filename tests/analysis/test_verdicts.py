@@ -156,6 +156,18 @@ def test_a_probability_is_shown_against_even_odds():
     assert interval_bar(shown).reference_text == "50%"
 
 
+def test_choices_between_the_same_two_are_listed_once(likert):
+    shares = [
+        a_test("neural", "rules", value, 0.001, about=about, error=0.02, null=0.5)
+        for value, about in ((0.9, "empathy"), (0.8, "facing"))
+    ]
+    words = hypothesis_on(likert, *shares).verdict().tests
+    assert (
+        "Choices of Neural over Rules: empathy 90% [86, 94], p = .001; facing 80% [76, 84], p = .001."
+        in words.replace("\u00a0", " ")
+    )
+
+
 def test_a_tie_reads_as_one():
     assert short_words(a_test("a", "b", 0.001, 0.99), "A", "B").startswith("A and B differ by 0.00 points")
 

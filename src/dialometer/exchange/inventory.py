@@ -54,7 +54,7 @@ EXPLAINED: tuple[Kept, ...] = (
     Kept(
         "visits",
         "when a screen was shown and sent, how often its window lost focus, the kind of device",
-        "to tell careful answers from careless ones",
+        "to recognise careless answers",
         ANSWERS,
     ),
     Kept("submissions", "tokens of screens that were sent", "to store a screen once however often it is sent", ANSWERS),

@@ -101,9 +101,8 @@ def effect_words(estimate: Estimate, first: str, second: str, correction: str) -
     if not estimate.is_known:
         return _unknown(estimate, first, second)
     shown, is_percent = readable(estimate)
-    test = (
-        f"{interval_only(shown, is_percent=is_percent)}, {p_words(p_adjusted(estimate))}{after_correction(correction)}"
-    )
+    after = after_correction(correction) if estimate.details.get("n_tests", 2) > 1 else ""
+    test = f"{interval_only(shown, is_percent=is_percent)}, {p_words(p_adjusted(estimate))}{after}"
     return f"{about_words(estimate)}{_compared(estimate, shown, first, second)} ({test})"
 
 

@@ -26,6 +26,7 @@ from dialometer.analysis.base.wording import (
     level_label,
     listed,
     n_of,
+    p_words,
     system_label,
 )
 from dialometer.analysis.shared.comparisons import (
@@ -50,6 +51,7 @@ from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Headline, Verdict, VerdictResult
 from dialometer.model.study import Study
+from dialometer.report.numbers import write_estimate
 
 MOST_TESTS = 4
 """So many tests are written out in a verdict; of more, the most telling ones, and the rest is counted."""
@@ -195,10 +197,23 @@ class DeclaredHypothesis:
             shown = sorted(self.relevant, key=lambda test: _place(self, test))
         is_one = len({about_words(test) for test in shown}) == 1
         n_shown = MOST_TESTS if len(shown) > MOST_TESTS + 1 else len(shown)  # one more is no longer than saying so
-        text = "; ".join(self._short(test, is_one) for test in shown[:n_shown]) + "."
+        text = self._listed(shown[:n_shown], is_one) + "."
         rest = len(shown) - n_shown
         more = f" {n_of(rest, 'more test')} in the confirmatory comparisons below." if rest > 0 else ""
         return self.counts() + _capital(text) + more
+
+    def _listed(self, tests: list[Estimate], is_one: bool) -> str:
+        """The tests one after the other; what they share is said once where all are about choices between the same two."""
+        sides = {(test.details.get("first"), test.details.get("second")) for test in tests}
+        is_choices = all(is_share(test) and test.is_known and about_words(test) for test in tests)
+        if len(tests) == 1 or len(sides) > 1 or not is_choices or has_margin(self.comparison):
+            return "; ".join(self._short(test, is_one) for test in tests)
+        first, second = (self.label(side) for side in sides.pop())
+        shares = (
+            f"{about_words(test).removesuffix(': ')} {write_estimate(test, is_percent=True).text}, {p_words(p_adjusted(test))}"
+            for test in tests
+        )
+        return f"Choices of {first} over {second}: {'; '.join(shares)}"
 
     def _short(self, test: Estimate, is_one: bool) -> str:
         """One test for the list; what it is about is said where there are several."""

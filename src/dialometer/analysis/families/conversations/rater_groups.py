@@ -68,7 +68,7 @@ def group_section(
             Column("criterion", "Criterion"),
             Column("what", "System, or difference"),
             *groups.columns(),
-            *p_columns(options.correction, "p, groups differ"),
+            *p_columns(options.correction, "p (groups differ)"),
         ),
         tuple(
             (*what, *map(known_cell, outcome.by_level), *p_cells(outcome.test, options.correction))

@@ -162,7 +162,7 @@ def _meaning(shapes: Sequence[RatingShape]) -> str:
             "point are lost, and single ratings cannot point out single bad dialogues. Compare systems by means over "
             "many raters, look at the shares beside them, and have pairs of dialogues judged if single ones matter."
         )
-    return "The shape of these ratings is no reason against comparing means."
+    return "The shape of these ratings does not speak against comparing means."
 
 
 def _shares_table(name: str, label: str, shapes: Mapping[tuple[str, str], RatingShape]) -> Table:

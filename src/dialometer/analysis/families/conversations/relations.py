@@ -44,7 +44,7 @@ def criteria_section(name: str, ratings: Sequence[SelfRatings], options: Options
         "Criteria compared, dialogue by dialogue",
         (
             Column("first", "Criterion"),
-            Column("second", "and"),
+            Column("second", "Compared with"),
             Column("rho", "Spearman's rho", "estimate"),
             Column("same", "Same point", "percent_estimate"),
             Column("gap", "Mean difference", "estimate"),

@@ -164,6 +164,8 @@ class _JudgedRun:
     def _words(self, test: Estimate) -> str:
         shown = test if test.value >= float(test.details["null"]) else flipped(test)
         first, second = (system_label(self.study, str(shown.details[side])) for side in ("first", "second"))
+        if len(self.criteria) == 1:
+            shown = replace(shown, details={**shown.details, "about": ""})
         words = effect_words(shown, first, second, self.options.correction)
         return words if is_significant(test) else f"{words}, which is not significant"
 
@@ -292,12 +294,13 @@ class _JudgedRun:
         rows = [
             (
                 criterion.label,
-                *(system_label(self.study, name) for name in pair),
-                *_cells(one, as_ratio if kind == "log" else _as_is),
+                *(system_label(self.study, name) for name in shown),
+                *_cells(turned, as_ratio if kind == "log" else _as_is),
                 *p_cells(tests[criterion.label, *pair], correction),
             )
             for criterion in own
             for pair, one in criterion.pairs.items()
+            for shown, turned in [_higher_first(pair, one, kind)]
         ]
         if rows:
             columns = (
@@ -338,7 +341,7 @@ class _JudgedRun:
         dots = [
             Dot(self._pair_label(pair), shown(estimate), group, criterion.label if len(alike) > 1 else "")
             for criterion in alike
-            for pair, one in criterion.pairs.items()
+            for pair, one in (_higher_first(*found, kind) for found in criterion.pairs.items())
             for group, estimate in ((ALONE, one.people), (JUDGE, one.judge), (BOTH, one.both))
         ]
         what = DRAWN[kind]
@@ -373,6 +376,18 @@ NULL = {"points": 0.0, "log": 1.0, "choices": 0.5}
 
 def _kind(criterion: JudgedCriterion) -> str:
     return "choices" if criterion.is_choice else "log" if criterion.is_log else "points"
+
+
+def _higher_first(pair: tuple[str, str], one: Corrected, kind: str) -> tuple[tuple[str, str], Corrected]:
+    """A comparison as the sentences have it: the system with the higher corrected estimate first."""
+    center = 1.0 if kind == "choices" else 0.0
+    if not one.both.is_known or 2 * one.both.value >= center:
+        return pair, one
+    people, judge, both = (
+        replace(e, value=center - e.value, low=center - e.high, high=center - e.low)
+        for e in (one.people, one.judge, one.both)
+    )
+    return (pair[1], pair[0]), replace(one, people=people, judge=judge, both=both)
 
 
 def _as_is(estimate: Estimate) -> Estimate:

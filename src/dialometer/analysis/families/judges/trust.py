@@ -163,8 +163,8 @@ def trust_section(data: StudyData, options: Options) -> Section:
     names = data.by_models["rater"].unique(maintain_order=True).to_list()
     sentences = [verdict(judge, criteria, positions) for judge in names if judge in judges]
     head = (
-        f"{n_of(len(names), 'judge')} judged the same things as human raters. Judges count in no other result of this report "
-        "than where human raters are corrected by them."
+        f"{n_of(len(names), 'judge')} judged the same things as human raters. In this report judges count only "
+        "where they correct human raters."
     )
     n_missing = _missing_words(data)
     drawn = [one.compared for one in criteria if len(one.compared.things) < one.compared.n_in_common]

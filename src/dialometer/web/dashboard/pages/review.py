@@ -117,7 +117,6 @@ def document(dashboard: Dashboard, name: str, request: PageRequest | None, link:
         kept=[(one.what, one.why, days[one.until]) for one in EXPLAINED if one.table in ABOUT_PEOPLE],
         not_kept=NOT_STORED,
         free_texts=free_texts(study),
-        n_items=len(study.rated_items),
         link=link,
         valid_days=VALID_DAYS,
         is_frozen=dashboard.studies.folders.is_frozen(name),
