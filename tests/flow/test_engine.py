@@ -32,7 +32,7 @@ def test_the_published_flow_with_both_questions_on_one_screen(shorten, arrive):
     expected = ["consent", "pre", "instructions", *["practice"] * per_item, *["item"] * 3 * per_item, "post"]
     assert kinds == expected
     assert person.session.state == "completed"
-    assert person.session.consent_version == person.flow.consent_version
+    assert person.session.consent_version == person.flow.consent_version(person.session)
 
 
 @pytest.mark.parametrize("ordinal", range(1, 5))

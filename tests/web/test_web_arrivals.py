@@ -31,7 +31,7 @@ def test_opening_a_link_stores_nothing_and_agreeing_begins_a_session(make_study,
     first = there.browser().get("/", **PROLIFIC)
     first.send(consent="agree")
     session = there.only_session()
-    assert (session.step, session.consent_version) == (1, there.app.service.flow.consent_version)
+    assert (session.step, session.consent_version) == (1, there.app.service.flow.consent_version(session))
     (visit,) = there.store.records.visits(session.id)
     assert visit.screen == "consent"
     first.walk_to(there, "item")

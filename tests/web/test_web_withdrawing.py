@@ -26,7 +26,7 @@ def test_the_last_page_shows_a_code_that_withdraws(site):
     browser = finish(here)
     session = here.only_session()
     assert session.state == "completed"
-    assert session.consent_version == here.app.service.flow.consent_version
+    assert session.consent_version == here.app.service.flow.consent_version(session)
     (code,) = set(CODE.findall(browser.page))
     assert code == withdrawal_code(browser.client.cookies["dialometer_session"])
     assert here.store.withdrawals.session_of_code(earlier_code(session.id)) is None, "a session's id does not yield it"

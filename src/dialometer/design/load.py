@@ -13,6 +13,7 @@ from dialometer.design.items import ItemReader
 from dialometer.design.pairs import pair_problems
 from dialometer.design.positions import Positioned, explain, parse_yaml
 from dialometer.design.ready_questions import with_ready_questions
+from dialometer.design.translations import read_translations, translation_problems
 from dialometer.errors import DialometerError, Problem, StudyError
 from dialometer.folder_files import (
     MAX_ITEMS_BYTES,
@@ -69,9 +70,11 @@ def read_study(folder: Path) -> tuple[Study | None, list[Problem]]:
         return None, problems
     spec = _with_screening(spec)
     texts, text_problems = _read_texts(folder, spec, source)
-    study = Study(spec=spec, items=tuple(items), texts=texts, folder=folder)
-    problems += text_problems
+    translations, places, translation_faults = read_translations(folder, spec)
+    study = Study(spec=spec, items=tuple(items), texts=texts, folder=folder, translations=translations)
+    problems += [*text_problems, *translation_faults]
     problems += inconsistencies(study, source)
+    problems += translation_problems(study, source, places)
     return study, problems
 
 

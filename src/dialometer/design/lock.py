@@ -17,7 +17,7 @@ from typing import Any
 
 from dialometer.errors import LockError
 from dialometer.folder_files import MAX_ITEMS_BYTES, FileRefused, read_text_inside
-from dialometer.model.study import Study
+from dialometer.model.study import Study, translation_file
 from dialometer.readers.study_media import media_files
 
 LOCK_FILE = "study.lock.json"
@@ -28,7 +28,9 @@ LATER: dict[str, tuple[str, ...]] = {
     "analysis": ("bins", "judges", "looks", "spending", "stop"),
     "authors": (),
     "design": ("assignment", "hold_minutes", "people_rate", "systems_per_item"),
+    "items": ("translated",),
     "judges": (),
+    "languages": (),
     "licence": (),
     "live": (),
     "privacy": (),
@@ -51,6 +53,7 @@ LATER_FIELDS = frozenset({"recording", "tool_calls", "media", "system_prompt", "
 """The same for the fields of items and their turns."""
 LATER_OPTIONS: Mapping[str, Any] = {
     "allow_both_bad": False,
+    "language": "",
     "point": "",
     "reason": None,
     "reason_question": "",
@@ -73,6 +76,8 @@ def part_hashes(study: Study) -> dict[str, str]:
         parts[f"{study.spec.items.file}: {item.id}"] = _digest(content)
     for name, text in study.texts.items():
         parts[name] = _digest(text)
+    for language, translations in study.translations.items():
+        parts[translation_file(language)] = _digest({key: asdict(entry) for key, entry in translations.items()})
     if study.folder is not None:
         for name in media_files(study):
             place = study.folder / name
@@ -114,8 +119,10 @@ def _declared(study: Study) -> dict[str, Any]:
         for field in LATER["presentation"]:
             if part["set"][field] is None:
                 del part["set"][field]
-    for key in ("scales", "criteria", "quality", "screening", "pre_questionnaire", "post_questionnaire"):
-        whole[key] = _without_options(whole[key])
+    for key in ("scales", "criteria", "quality", "judges", "screening", "pre_questionnaire", "post_questionnaire"):
+        whole[key] = _without_options(whole.get(key, []))
+    if "judges" not in changed:
+        del whole["judges"]
     for question in (*whole["screening"], *whole["pre_questionnaire"], *whole["post_questionnaire"]):
         if not question["label"]:
             del question["label"]

@@ -156,7 +156,7 @@ def copy_study(study: Study, target: Path) -> tuple[Study, dict[str, Any]]:
     """Copy what makes the study what it is, and say in what state it was; returns the study as it stands there."""
     assert study.folder is not None
     target.mkdir(parents=True)
-    for name in (STUDY_FILE, study.spec.items.file, *study.texts):
+    for name in (STUDY_FILE, study.spec.items.file, *study.texts, *study.translation_files):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(study.folder / name, target / name)
     copy_media(media_files(study), study.folder, target)

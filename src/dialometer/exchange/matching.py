@@ -494,6 +494,7 @@ def _session(visit: _Visit, rater: str, cell: int) -> ImportedSession:
         state=facts.state,
         source=facts.source,
         consent_version=facts.consent_version,
+        language=facts.language,
         exclusion_reason=facts.exclusion_reason,
     )
 

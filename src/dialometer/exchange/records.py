@@ -118,6 +118,7 @@ class SessionFacts:
     finished_at_ms: int = UNKNOWN_MS
     last_seen_at_ms: int = UNKNOWN_MS
     consent_version: str = ""
+    language: str = ""
     session: str = ""
 
 

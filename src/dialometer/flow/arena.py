@@ -76,10 +76,11 @@ class Arenas:
 
     def conversations(self, session: Session, item_id: str) -> tuple[tuple[Turn, ...], ...]:
         """What was said on each side so far, the opening included."""
-        return tuple(self._history(item_id, side) for side in self._sides(session, item_id))
+        return tuple(self._history(session, item_id, side) for side in self._sides(session, item_id))
 
-    def _history(self, item_id: str, side: Sequence[ChatTurn]) -> tuple[Turn, ...]:
-        opening = self.item(item_id).opening
+    def _history(self, session: Session, item_id: str, side: Sequence[ChatTurn]) -> tuple[Turn, ...]:
+        item = self.flow.shown_study(session).items_by_id[item_id]
+        opening = item.opening if isinstance(item, ArenaItem) else ""
         said = tuple(Turn("User" if t.role == "user" else "Agent", t.text, t.role) for t in side)
         return (Turn("Agent", opening, "agent"), *said) if opening else said
 
@@ -143,7 +144,7 @@ class Arenas:
         if not side or side[-1].role != "user":
             raise FlowError("there is nothing to answer", remedy="write a message first")
         system = self.systems(session, item_id)[place - 1]
-        history = self._history(item_id, side)
+        history = self._history(session, item_id, side)
         # Each side has an id of its own, so that a system with memory does not mix up the two conversations.
         conversation = f"{item_id}\n{place}"
         reply = self.chats.ask(system, history, session, conversation, on_text, is_paced=is_paced)

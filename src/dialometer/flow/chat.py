@@ -98,7 +98,7 @@ class Chats:
 
     def history(self, session: Session, item_id: str) -> list[Turn]:
         """What was said so far, the agent's opening included."""
-        item = self._item(item_id)
+        item = self._item(item_id, session)
         opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
         spoken = [
             Turn("User" if turn.role == "user" else "Agent", turn.text, turn.role)
@@ -141,7 +141,7 @@ class Chats:
         turns = self.store.conversations.turns(session.id, item_id)
         if not turns or turns[-1].role != "user":
             raise FlowError("there is nothing to answer", remedy="write a message first")
-        system, history = self._item(item_id).system, self.history(session, item_id)
+        system, history = self._item(item_id, session).system, self.history(session, item_id)
         reply = self.ask(system, history, session, item_id, on_text, is_paced=is_paced)
         return self.tell(session, item_id, turns[-1].n + 1, reply, self.clock() if at_ms is None else at_ms)
 
@@ -241,15 +241,16 @@ class Chats:
         self.spending.suggestions_stored(suggested)
         return Reply(text, reply.details)
 
-    def _item(self, item_id: str) -> ChatItem:
-        item = self.study.items_by_id.get(item_id)
+    def _item(self, item_id: str, session: Session) -> ChatItem:
+        item = self.study.in_language(session.language).items_by_id.get(item_id)
         if not isinstance(item, ChatItem):
             raise FlowError(f"'{item_id}' is no conversation of this study", remedy="reload the page")
         return item
 
     def _check(self, session: Session, item_id: str, text: str) -> str:
-        item = self._item(item_id)
-        is_given = any(item_id in ids for ids in session.draw.items.values()) or item in self.study.practice_items
+        item = self._item(item_id, session)
+        practice = {one.id for one in self.study.practice_items}
+        is_given = any(item_id in ids for ids in session.draw.items.values()) or item_id in practice
         if session.state != "active" or not is_given:
             raise FlowError("this conversation is not part of your session", remedy="reload the page")
         message = checked_message(text)

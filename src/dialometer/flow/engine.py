@@ -121,8 +121,15 @@ class Flow:
             spec_json = study.spec.model_dump_json()
             version = store.studies.register(study.spec.name, fingerprint(study), spec_json, clock())
         self.version = version
-        consent = study.texts[study.spec.texts.consent]
-        self.consent_version = hashlib.sha256(consent.encode()).hexdigest()[:12]
+
+    def shown_study(self, session: Session) -> Study:
+        """The study in the language of a session."""
+        return self.study.in_language(session.language)
+
+    def consent_version(self, session: Session) -> str:
+        """A short hash of the consent text in the language of a session."""
+        study = self.shown_study(session)
+        return hashlib.sha256(study.texts[study.spec.texts.consent].encode()).hexdigest()[:12]
 
     # arriving
 
@@ -134,6 +141,7 @@ class Flow:
         params: Mapping[str, str] | None = None,
         source: Source = "person",
         at_ms: int | None = None,
+        language: str = "",
         is_proven: bool = True,
         per_minute: int = 0,
         token: str = "",
@@ -159,6 +167,7 @@ class Flow:
             study_version=self.version,
             at_ms=at_ms,
             patience=self.patience(at_ms),
+            language=language if language in self.study.spec.languages else self.study.spec.language,
             choose=choose or (lambda snapshot: self._choose(replace(snapshot, openness=openness))),
             conditions=self.study.cells,
             is_proven=is_proven,
@@ -251,9 +260,10 @@ class Flow:
             return Screen("done", "done", len(path.steps), len(path.steps), state=session.state)
         if index != session.step and not self._may_return(session, path, index):
             raise FlowError("this screen cannot be opened", remedy="continue from where the session is")
-        screen = build_screen(self.study, path, index)
+        study = self.shown_study(session)
+        screen = build_screen(study, path, index)
         task = path.steps[index].task
-        return with_said(self.study, self.store, screen, task) if task is not None and task.disputes else screen
+        return with_said(study, self.store, screen, task) if task is not None and task.disputes else screen
 
     def step_of(self, session: Session, screen_key: str) -> int | None:
         """The step of a screen where the session is, or to which it may go back; None for any other screen."""
@@ -261,6 +271,18 @@ class Flow:
         index = next((i for i, step in enumerate(path.steps) if step.is_called(screen_key)), -1)
         is_open = index == session.step or self._may_return(session, path, index)
         return index if session.state == "active" and is_open else None
+
+    def may_change_language(self, session: Session) -> bool:
+        """Whether a session has several languages to choose from and holds no answer yet."""
+        done = self.path(session).steps[: session.step]
+        has_answered = any(step.kind not in ("consent", "instructions") for step in done)
+        return len(self.study.spec.all_languages) > 1 and session.state == "active" and not has_answered
+
+    def change_language(self, session: Session, language: str) -> None:
+        """Lets a rater who has answered nothing yet read the study in another language."""
+        if not self.may_change_language(session) or language not in self.study.spec.languages:
+            raise FlowError("the language cannot be changed any more", remedy="continue in the language you have")
+        self.store.sessions.set_language(session.id, language)
 
     def _may_return(self, session: Session, path: Path, index: int) -> bool:
         is_earlier = 0 <= index < session.step
@@ -325,7 +347,7 @@ class Flow:
 
     def _forward(self, session: Session, path: Path, given: RawAnswers, timing: Timing, token: str) -> Submission:
         step = path.steps[session.step]
-        screen = build_screen(self.study, path, session.step, is_shown=False)
+        screen = build_screen(self.shown_study(session), path, session.step, is_shown=False)
         raw = given(screen) if callable(given) else given
         is_late = self._is_late(screen, timing)
         judgments: list[Judgment] = []
@@ -372,7 +394,7 @@ class Flow:
             answers=answers,
             done_item=self._done_item(path, step, next_step),
             next_state=state,
-            consent_version=self.consent_version if step.kind == "consent" and state == "active" else None,
+            consent_version=self.consent_version(session) if step.kind == "consent" and state == "active" else None,
             findings=findings,
         )
 
@@ -495,7 +517,7 @@ class Flow:
     ) -> Submission:
         """An earlier screen sent again: every changed answer is a new judgment that names the one it replaces."""
         step = path.steps[index]
-        screen = build_screen(self.study, path, index)
+        screen = build_screen(self.shown_study(session), path, index)
         values = read_values(screen.fields, given(screen) if callable(given) else given)
         is_late = self._is_late(screen, timing)
         new = to_judgments(screen, step, values, session.id, timing, is_late=is_late)

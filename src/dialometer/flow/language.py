@@ -13,6 +13,16 @@ from dialometer.registry import did_you_mean
 
 SOURCE = "en"
 RIGHT_TO_LEFT = frozenset({"ar", "arc", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi"})
+_OWN_NAMES = {
+    "am": "አማርኛ", "ar": "العربية", "bg": "Български", "bn": "বাংলা", "ca": "Català", "cs": "Čeština", "cy": "Cymraeg", "da": "Dansk",
+    "de": "Deutsch", "el": "Ελληνικά", "en": "English", "es": "Español", "et": "Eesti", "eu": "Euskara", "fa": "فارسی", "fi": "Suomi",
+    "fr": "Français", "ga": "Gaeilge", "gl": "Galego", "ha": "Hausa", "he": "עברית", "hi": "हिन्दी", "hr": "Hrvatski", "hu": "Magyar",
+    "hy": "Հայերեն", "id": "Bahasa Indonesia", "is": "Íslenska", "it": "Italiano", "ja": "日本語", "ka": "ქართული", "ko": "한국어",
+    "lt": "Lietuvių", "lv": "Latviešu", "ms": "Bahasa Melayu", "nb": "Norsk bokmål", "nl": "Nederlands", "pl": "Polski",
+    "ps": "پښتو", "pt": "Português", "ro": "Română", "ru": "Русский", "sk": "Slovenčina", "sl": "Slovenščina", "sq": "Shqip",
+    "sr": "Српски", "sv": "Svenska", "sw": "Kiswahili", "ta": "தமிழ்", "te": "తెలుగు", "th": "ไทย", "tr": "Türkçe", "uk": "Українська",
+    "ur": "اردو", "vi": "Tiếng Việt", "zh": "中文",
+}  # fmt: skip
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 # Sentences of this family are written in English by the scales and the flow; what they say is looked up by its form.
 _SPOKEN_ELSEWHERE = "answer."
@@ -37,6 +47,46 @@ def plural_category(language: str, n: int) -> str:
     if rule is not None:
         return rule(n)
     return "one" if n == 1 else "other"
+
+
+def primary_tag(tag: str) -> str:
+    """The language of a tag without its region: ``de`` of ``de-AT``."""
+    return tag.split("-", maxsplit=1)[0].lower()
+
+
+def is_right_to_left(tag: str) -> bool:
+    """Whether a language is written from right to left."""
+    return primary_tag(tag) in RIGHT_TO_LEFT
+
+
+def own_name(tag: str) -> str:
+    """What a language calls itself, for a list to choose from; the region follows, and an unknown one is shown as its tag."""
+    name, region = _OWN_NAMES.get(primary_tag(tag), ""), tag.partition("-")[2]
+    return f"{name} ({region})" if name and region else name or tag
+
+
+def nearest_language(wanted: Sequence[str], known: Sequence[str]) -> str:
+    """The first wanted language that is known, if need be that of another region; empty where none is."""
+    for tag in wanted:
+        exact = (one for one in known if one.lower() == tag.lower())
+        found = next(exact, "") or next((one for one in known if primary_tag(one) == primary_tag(tag)), "")
+        if found:
+            return found
+    return ""
+
+
+def accepted_languages(header: str) -> list[str]:
+    """The languages of an ``Accept-Language`` header, the most wanted first (RFC 9110)."""
+    wanted: list[tuple[float, str]] = []
+    for part in header[:1000].split(","):
+        tag, _, weight = part.partition(";")
+        try:
+            q = float(weight.strip().removeprefix("q=")) if weight.strip() else 1.0
+        except ValueError:
+            continue
+        if tag.strip() and tag.strip() != "*" and q > 0:
+            wanted.append((-q, tag.strip()))
+    return [tag for _, tag in sorted(wanted, key=lambda entry: entry[0])]
 
 
 @cache
@@ -99,9 +149,8 @@ class Language:
         if problems:
             raise StudyError(problems)
         self.tag = tag
-        primary = tag.split("-", maxsplit=1)[0].lower()
-        self.direction = "rtl" if primary in RIGHT_TO_LEFT else "ltr"
-        self.source = next((name for name in (tag, primary) if name in languages()), SOURCE)
+        self.direction = "rtl" if is_right_to_left(tag) else "ltr"
+        self.source = nearest_language([tag], languages()) or SOURCE
         self._texts: dict[str, Text] = {**load_texts(SOURCE), **load_texts(self.source)}
         for key, text in (wording or {}).items():
             base, form = _split_form(key)

@@ -22,7 +22,7 @@ def screen_json(flow: Flow, session: Session, screen: Screen, chat: Sequence[Tur
     """The screen in the form of :class:`~dialometer.web.api.models.ScreenShown` (what the API documents)."""
     path = flow.path(session)
     is_over = screen.kind == "done"
-    shown = screen_content(screen, chat)
+    shown = screen_content(screen, chat) | {"language": flow.shown_study(session).spec.language}
     return shown | {"estimated_s": 0.0 if is_over else step_seconds(flow.study, path, path.steps[screen.step])}
 
 
@@ -62,6 +62,7 @@ def _field(field: Field) -> dict[str, Any]:
         ],
         "is_required": field.is_required,
         "scale": field.scale.model_dump(mode="json"),
+        "option_words": field.scale.other_words,
     }
 
 
@@ -71,7 +72,17 @@ def _buttons(kind: str) -> list[dict[str, Any]]:
     name, options = _CHOICES[kind]
     blank = dict.fromkeys(("question", "definition", "label", "help", "target"), "")
     scale = Choice(options=options).model_dump(include={"type", "options"})
-    return [{"name": name, **blank, "alternatives": [], "passages": [], "is_required": True, "scale": scale}]
+    return [
+        {
+            "name": name,
+            **blank,
+            "alternatives": [],
+            "passages": [],
+            "is_required": True,
+            "scale": scale,
+            "option_words": {},
+        }
+    ]
 
 
 def _item(item: ItemView) -> dict[str, Any]:

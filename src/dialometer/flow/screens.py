@@ -291,7 +291,7 @@ def _task(study: Study, shown: Presentation, criteria: Sequence[Criterion], anch
     """The task in this condition, with what this screen asks for and the values it shows."""
     if not shown.task:
         return ""
-    labels = {criterion.name: _label(criterion) for criterion in criteria}
+    labels = {criterion.name: criterion.shown_label for criterion in criteria}
     language = _language(study)
     values = [number_words(value) for value in anchors.values()]
     if len(set(values)) > 1:
@@ -303,10 +303,6 @@ def _task(study: Study, shown: Presentation, criteria: Sequence[Criterion], anch
 def number_words(number: float) -> str:
     """A number as people write it, without needless decimals or exponents."""
     return f"{number:.15g}" if abs(number) < 1e15 else f"{number:.0f}"
-
-
-def _label(criterion: Criterion) -> str:
-    return criterion.label or criterion.name.replace("_", " ").capitalize()
 
 
 def _language(study: Study) -> Language:
@@ -356,7 +352,7 @@ def _make_fields(study: Study, item: Item, name: str, shown: Presentation, n_sys
     common: dict[str, Any] = {
         "question": fill(study, shown, criterion.question),
         "definition": fill(study, shown, criterion.definition),
-        "label": _label(criterion),
+        "label": criterion.shown_label,
         "scale": scale,
         "is_required": criterion.is_required,
         "anchor": study.shown_anchors(shown, [criterion]).get(name),

@@ -49,11 +49,11 @@ class EngineAccess:
         self.chats = Chats(flow.study, flow.store)
         self.arenas = Arenas(flow, self.chats)
 
-    def arrive(self, external_id: str, at_ms: int) -> str | None:
+    def arrive(self, external_id: str, at_ms: int, language: str = "") -> str | None:
         """The session's id, or None when the study has no place left."""
         try:
             return self.flow.arrive(
-                platform="simulated", external_id=external_id, source="simulated", at_ms=at_ms
+                platform="simulated", external_id=external_id, source="simulated", at_ms=at_ms, language=language
             ).session.id
         except AssignmentError:
             return None
@@ -75,6 +75,7 @@ class EngineAccess:
             return view_of(screen)
         path = self.flow.path(current)
         view = view_of(screen, step_seconds(self.flow.study, path, path.steps[screen.step]))
+        view = replace(view, language=current.language)
         if screen.item is not None and screen.item.kind == "arena":
             said = self.arenas.said(current, view.item_id) if screen.kind == "chat" else ()
             return replace(view, said=said, systems=self.arenas.systems(current, view.item_id))

@@ -23,7 +23,7 @@ Shown = dict[str, Any]
 class JudgeAccess(Protocol):
     """What a model needs of a study. A session is known by its id."""
 
-    def arrive(self, rater: str) -> str | None:
+    def arrive(self, rater: str, language: str = "") -> str | None:
         """The session of this rater, the same one each time; None when the study has no place left."""
 
     def screen(self, session: str) -> Shown:
@@ -48,10 +48,10 @@ class LocalAccess:
         self.arenas = Arenas(flow, self.chats)
         self._is_arena = flow.study.spec.items.kind == "arena"
 
-    def arrive(self, rater: str) -> str | None:
+    def arrive(self, rater: str, language: str = "") -> str | None:
         """The session's id."""
         try:
-            return self.flow.arrive(platform=PLATFORM, external_id=rater, source="model").session.id
+            return self.flow.arrive(platform=PLATFORM, external_id=rater, source="model", language=language).session.id
         except AssignmentError:
             return None
 
@@ -110,9 +110,9 @@ class ServerAccess:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def arrive(self, rater: str) -> str | None:
+    def arrive(self, rater: str, language: str = "") -> str | None:
         """The session's id; its token is kept here."""
-        body = {"platform": PLATFORM, "external_id": rater, "source": "model"}
+        body = {"platform": PLATFORM, "external_id": rater, "source": "model", "language": language}
         response = self._http.call("POST", "/sessions", self._key, body)
         if response.status_code == 403:
             return None

@@ -32,7 +32,8 @@ Field = Mapping[str, Any]
 
 def scale_of(field: Field) -> Scale:
     """The scale that a field is answered on."""
-    return SCALES.get(field["scale"]["type"]).model_validate(field["scale"])
+    scale: Scale = SCALES.get(field["scale"]["type"]).model_validate(field["scale"])
+    return scale.said_as(field.get("option_words") or {})
 
 
 def reasons_first(fields: Sequence[Field]) -> list[Field]:

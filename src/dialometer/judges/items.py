@@ -108,6 +108,8 @@ class ItemJudge:
     has_both_orders: bool = True
     n_parallel: int = 1
     seed: int = 0
+    language: str = ""
+    """In which of the study's languages the judge reads; the first if left out."""
 
     def run(self, report: Callable[[JudgingProgress], None] | None = None) -> JudgingProgress:
         """Asks and stores, pass by pass; what was answered is stored even where the run ends early."""
@@ -180,7 +182,7 @@ class ItemJudge:
             tasks.append(Task(block.name, item.id, position, shown, criteria))
         path = path_of(self.study, Plan(self.study.cells[0], tuple(tasks)))
         questions = [
-            JudgeQuestion(step, build_screen(self.study, path, index))
+            JudgeQuestion(step, build_screen(self.study.in_language(self.language), path, index))
             for index, step in enumerate(path.steps)
             if step.kind == "item"
         ]
@@ -193,7 +195,7 @@ class ItemJudge:
         """What the study tells its raters, in the first condition."""
         path = path_of(self.study, Plan(self.study.cells[0], ()))
         index = next(i for i, step in enumerate(path.steps) if step.kind == "instructions")
-        return build_screen(self.study, path, index).text
+        return build_screen(self.study.in_language(self.language), path, index).text
 
     def _rater(self, one: Pass) -> str:
         return f"{self.name}#{one.label}"
@@ -325,6 +327,7 @@ class ItemJudge:
             id=session_id,
             rater=self._rater(one),
             condition=self.study.cells[0],
+            language=self.language or self.study.spec.language,
             judgments=judgments,
             answers=[
                 *(_answer(session_id, NAME_PART, question, value) for question, value in about.items()),

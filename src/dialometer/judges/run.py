@@ -45,6 +45,8 @@ class ModelRater:
     n_parallel: int = 1
     name: str = ""
     """The judge's name; the model's by default."""
+    language: str = ""
+    """In which of the study's languages it reads; the first by default."""
 
     @property
     def client(self) -> ModelClient:
@@ -72,7 +74,9 @@ class ModelRater:
                 if report is not None:
                     report(progress)
 
-        sessions = {number: self.access.arrive(self.rater_name(number)) for number in range(1, n_raters + 1)}
+        sessions = {
+            number: self.access.arrive(self.rater_name(number), self.language) for number in range(1, n_raters + 1)
+        }
         progress.n_refused = sum(session is None for session in sessions.values())
 
         def take_part(number: int, session: str) -> None:
@@ -116,7 +120,8 @@ class ModelRater:
     def _instructions(self, session: str) -> str:
         """What this session was told on its instructions screen, for when it is resumed behind it."""
         noted = self.client.noted(session)
-        return self.study.texts.get(self.study.spec.texts.instructions, "") if noted is None else noted
+        study = self.study.in_language(self.language)
+        return study.texts.get(study.spec.texts.instructions, "") if noted is None else noted
 
     def _answers(self, shown: Shown, number: int, instructions: str) -> dict[str, Any]:
         """What is sent for a screen. What concerns only people is decided here, not by the model."""

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from dialometer.model.judges import PeopleRate
 from dialometer.model.part import Name, Part
+from dialometer.model.rater_text import RaterText, TextFile
 
 Anchor = Literal["none", "number", "text", "both"]
 Layout = Literal["together", "one_per_screen"]
@@ -29,7 +30,7 @@ class Presentation(Part):
     anchor_values: dict[str, PositiveNumber] = Field(
         default_factory=dict, description="Criterion to the standard's value on it, replacing the scale's modulus."
     )
-    task: str = Field(
+    task: RaterText = Field(
         default="",
         description="A sentence above what is rated, on every screen; {{criteria}} and {{anchor}} stand for what the screen "
         "asks for and for the values it shows.",
@@ -41,7 +42,9 @@ class Presentation(Part):
     deadline_s: float | None = Field(
         default=None, gt=0, description="Seconds to answer a screen; later is stored as late."
     )
-    instructions: str | None = Field(default=None, description="Markdown file that replaces the study's instructions.")
+    instructions: TextFile | None = Field(
+        default=None, description="Markdown file that replaces the study's instructions."
+    )
     highlight_differences: bool = Field(default=False, description="Mark where two transcripts differ.")
     text: TextForm = Field(
         default="plain",
@@ -55,7 +58,7 @@ class Presentation(Part):
     system_prompt: Shown = Field(default="hidden", description="Whether raters can open the system prompt.")
     tools: ToolsShown = Field(default="folded", description="Tool calls: open, to be opened, or left out.")
     word_count: Shown = Field(default="hidden", description="Whether the number of words is shown below a response.")
-    variables: dict[str, str] = Field(
+    variables: dict[str, RaterText] = Field(
         default_factory=dict, description="Free-form values; {{name}} in texts and questions is replaced by them."
     )
 
@@ -65,18 +68,18 @@ class Change(Part):
 
     anchor: Anchor | None = None
     anchor_values: dict[str, PositiveNumber] | None = None
-    task: str | None = None
+    task: RaterText | None = None
     layout: Layout | None = None
     scales: dict[str, str] | None = None
     deadline_s: float | None = Field(default=None, gt=0)
-    instructions: str | None = None
+    instructions: TextFile | None = None
     highlight_differences: bool | None = None
     text: TextForm | None = None
     fold_words: int | None = Field(default=None, ge=20)
     system_prompt: Shown | None = None
     tools: ToolsShown | None = None
     word_count: Shown | None = None
-    variables: dict[str, str] | None = None
+    variables: dict[str, RaterText] | None = None
 
     def apply(self, base: Presentation) -> Presentation:
         """The base with this change made; mappings are merged, everything else is replaced."""
@@ -134,8 +137,8 @@ class Block(Part):
     """A within-subject block: every rater passes through it, in an order drawn for the rater."""
 
     name: Name = Field(description="Items name their block in their field 'block'.")
-    title: str = Field(default="", description="Heading shown above the block's items.")
-    text: str = Field(default="", description="A sentence shown above the block's items.")
+    title: RaterText = Field(default="", description="Heading shown above the block's items.")
+    text: RaterText = Field(default="", description="A sentence shown above the block's items.")
     n_items: int | Literal["all"] = Field(default="all", description="How many of the block's items each rater gets.")
     criteria: list[Name] | None = Field(default=None, description="Criteria asked in this block; all by default.")
     set: Change = Field(default_factory=Change, description="What this block changes in what a rater sees.")

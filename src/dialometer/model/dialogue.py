@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from dialometer.model.rater_text import RaterText, SpeakerName
+
 Role = Literal["user", "agent", "person"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -71,7 +73,7 @@ class Media:
 
     kind: MediaKind
     path: str
-    alt: str = ""
+    alt: RaterText = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ class Turn:
     ``tool_calls`` are the steps before its text, ``media`` come with it; a turn with either may have no text.
     """
 
-    speaker: str
-    text: str
+    speaker: SpeakerName
+    text: RaterText
     role: Role = "person"
     tool_calls: tuple[ToolCall, ...] = ()
     media: tuple[Media, ...] = ()

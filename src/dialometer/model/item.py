@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from dialometer.model.dialogue import Media, ToolCall, Turn
+from dialometer.model.rater_text import RaterText
 from dialometer.model.recording import Recording
 
 ItemKind = Literal["responses", "transcript_pair", "dialogue", "candidate", "chat", "arena"]
@@ -36,8 +37,8 @@ class ResponsesItem:
     kind: ClassVar[ItemKind] = "responses"
     id: str
     context: tuple[Turn, ...]
-    responses: Mapping[str, str]
-    standard: str | None = None
+    responses: Mapping[str, RaterText]
+    standard: RaterText | None = None
     tool_calls: Mapping[str, tuple[ToolCall, ...]] = field(default_factory=dict)
     media: Mapping[str, tuple[Media, ...]] = field(default_factory=dict)
     system_prompts: Mapping[str, str] = field(default_factory=dict)
@@ -148,8 +149,8 @@ class LiveItem:
     """What live conversations have in common, whether with one system or with two."""
 
     id: str
-    scenario: str = ""
-    opening: str = ""
+    scenario: RaterText = ""
+    opening: RaterText = ""
     min_turns: int = 1
     max_turns: int = 50
     block: str = ""

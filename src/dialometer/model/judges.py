@@ -60,6 +60,9 @@ class Judge(Part):
     agent: Agent | None = Field(
         default=None, description="Language models: how the model is reached; the command line may say it instead."
     )
+    language: str = Field(
+        default="", description="Language models: in which of the study's languages it reads; the first if left out."
+    )
     items: Literal["all"] | list[str] = Field(default="all", description="Which items it rates: all, or these ids.")
     rubric: str = Field(
         default="", description="Language models: what to look for, beside the study's instructions and criteria."

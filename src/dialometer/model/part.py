@@ -14,3 +14,7 @@ class Part(BaseModel):
     """A declared part of a study. Unknown keys are errors, values never change after loading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+    def text_if_empty(self, field: str) -> str:
+        """What raters read where a text of this part is left out; empty where they then read nothing."""
+        return ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from dialometer.model.part import Name, Part
+from dialometer.model.rater_text import RaterText
 
 if TYPE_CHECKING:
     from dialometer.model.session import Session, SessionRecord
@@ -32,7 +33,7 @@ class CheckQuestion(Part):
     """A question with its right answer."""
 
     name: Name
-    question: str = Field(min_length=1)
+    question: RaterText = Field(min_length=1)
     scale: str = Field(description="Name of one of the scales.")
     answer: str | int | float | list[str]
 

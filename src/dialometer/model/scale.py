@@ -13,10 +13,11 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import PrivateAttr
 
 from dialometer.model.marks import Passage, SpanMark
 from dialometer.model.part import Part
@@ -143,6 +144,27 @@ class Scale(Part):
         """The options of a question, in the order shown, where it has any."""
         return [str(category) for category in self.categories() or ()]
 
+    def value_words(self) -> dict[str, str]:
+        """The names that are stored as answers, each with the words that raters read for it: by default its options."""
+        return {option: option for option in self.option_names()}
+
+    _said_as: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def said_as(self, words: Mapping[str, str]) -> Self:
+        """The scale with other words for some of its options, as in another language; the same answers are stored."""
+        other = self.model_copy()
+        other._said_as = {**self._said_as, **words}
+        return other
+
+    @property
+    def other_words(self) -> dict[str, str]:
+        """The options that raters read in other words than they are stored in."""
+        return dict(self._said_as)
+
+    def option_words(self, option: str) -> str:
+        """What raters read for an option."""
+        return self._said_as.get(option) or self.value_words().get(option, option)
+
     def extra_options(self) -> list[str]:
         """What a scale that compares allows beside the alternatives, such as a tie."""
         return []
@@ -234,7 +256,9 @@ class Scale(Part):
         """An answer as it reads on the page; empty where nothing was marked."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             return self.category_labels().get(float(value), answer_words(value))
-        return answer_words(value)
+        if isinstance(value, list):
+            value = [self.option_words(one) if isinstance(one, str) else one for one in value]
+        return answer_words(self.option_words(value) if isinstance(value, str) else value)
 
     def describe(self) -> str:
         """A phrase for protocols, data dictionaries and reports, such as "1 to 5"."""
@@ -243,7 +267,7 @@ class Scale(Part):
     def answer_format(self, alternatives: Sequence[str] = ()) -> str:
         """What a program must write as its answer, for the prompt of a language model."""
         entered = self.input_field(alternatives)
-        listed = ", ".join(json.dumps(option, ensure_ascii=False) for option in entered.options)
+        listed = ", ".join(map(self._named_option, entered.options))
         match entered.kind:
             case "points" | "range":
                 labels = "; ".join(f"{number:g} = {label}" for number, label in entered.labels.items())
@@ -258,6 +282,10 @@ class Scale(Part):
             case "order":
                 return f"a list with all of {listed}, the first the best"
         return "a text"
+
+    def _named_option(self, option: str) -> str:
+        words = self._said_as.get(option, "")
+        return json.dumps(option, ensure_ascii=False) + (f" ({words})" if words else "")
 
     def names(self, systems: Sequence[str]) -> list[str] | None:
         """The names that a value can be, for the data dictionary: none for numbers and lists, None for free text."""

@@ -109,6 +109,8 @@ class Session:
     last_seen_at_ms: int = 0
     finished_at_ms: int | None = None
     is_excluded: bool = False
+    language: str = ""
+    """In which of the study's languages the rater reads it; empty for the language of the study file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny
+from pydantic import Field, SerializeAsAny, model_validator
 
 from dialometer.model.analysis_plan import Analysis, Comparison
 from dialometer.model.design import (
@@ -30,9 +30,19 @@ from dialometer.model.judges import Agent, Judge, draw_for_people
 from dialometer.model.live import Live
 from dialometer.model.part import Name, Part
 from dialometer.model.quality import QualityRule
+from dialometer.model.rater_text import RaterText, SpeakerName, TextFile
 from dialometer.model.recording import Recording
 from dialometer.model.recruitment import Privacy, Recruitment
 from dialometer.model.scale import Scale
+from dialometer.model.translation import Translation, in_words_of
+
+LanguageTag = Annotated[str, Field(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35)]
+"""A language as in BCP 47, such as de or pt-BR."""
+
+
+def translation_file(language: str) -> str:
+    """The file beside study.yaml that holds the texts in another language."""
+    return f"translations.{language}.yaml"
 
 
 class System(Part):
@@ -56,6 +66,10 @@ class Items(Part):
     )
     rate: Literal["whole", "turns"] = Field(
         default="whole", description="Dialogue items: rate the whole dialogue, or each turn of the agent."
+    )
+    translated: bool = Field(
+        default=False,
+        description="Studies in several languages: whether items are translated too; all raters read them as they are if left out.",
     )
 
 
@@ -82,6 +96,8 @@ class Arena(Part):
     )
 
 
+LANGUAGE = "language"
+"""The variable under which the language of a rater is analysed, where a study has several."""
 REASON = ".reason"
 """What follows the name of a criterion where a reason for an answer is stored."""
 REASON_SCALE = "text"
@@ -92,15 +108,15 @@ class Criterion(Part):
     """One thing a rater judges."""
 
     name: Name
-    question: str = Field(min_length=1, description="The question as raters read it.")
-    definition: str = Field(default="", description="What the criterion means; shown in the instructions.")
-    label: str = ""
+    question: RaterText = Field(min_length=1, description="The question as raters read it.")
+    definition: RaterText = Field(default="", description="What the criterion means; shown in the instructions.")
+    label: RaterText = ""
     scale: str = Field(description="Name of one of the scales.")
     is_required: bool = True
     reason: Literal["optional", "required"] | None = Field(
         default=None, description="Whether raters are asked for a reason in their own words; not by default."
     )
-    reason_question: str = Field(
+    reason_question: RaterText = Field(
         default="", description="How the reason is asked for; a sentence of the interface by default."
     )
     source: str = Field(
@@ -112,15 +128,23 @@ class Criterion(Part):
         """Under which name reasons are stored beside the answers; no criterion can have it."""
         return self.name + REASON
 
+    @property
+    def shown_label(self) -> str:
+        """Its label, made from the name where it has none."""
+        return self.label or self.name.replace("_", " ").capitalize()
+
+    def text_if_empty(self, field: str) -> str:
+        return self.shown_label if field == "label" else ""
+
 
 class Question(Part):
     """One question of a questionnaire."""
 
     name: Name
-    text: str = Field(min_length=1)
+    text: RaterText = Field(min_length=1)
     label: str = Field(default="", description="Short name for reports; made from the name by default.")
     scale: str = Field(description="Name of one of the scales.")
-    help: str = ""
+    help: RaterText = ""
     is_required: bool = True
     accept: list[str | int | float | bool] | None = Field(
         default=None, description="Screening questions: the answers with which a rater may continue."
@@ -133,9 +157,9 @@ class Question(Part):
 class Texts(Part):
     """Markdown files beside study.yaml."""
 
-    consent: str = "consent.md"
-    instructions: str = "instructions.md"
-    debriefing: str = "debriefing.md"
+    consent: TextFile = "consent.md"
+    instructions: TextFile = "instructions.md"
+    debriefing: TextFile = "debriefing.md"
 
 
 class Adjudication(Part):
@@ -165,14 +189,19 @@ class StudySpec(Part):
 
     dialometer: Literal[1] = Field(description="Version of the study file's form.")
     name: Name
-    title: str = Field(min_length=1)
+    title: RaterText = Field(min_length=1)
     description: str = ""
     contact: str = Field(default="", description="Who answers raters' questions; shown in the pages.")
     authors: list[str] = Field(default_factory=list, description="Who is cited for the study and its data.")
     licence: str = Field(default="", description="Under which the data may be used (SPDX), such as CC-BY-4.0.")
-    language: str = Field(default="en", description="Language of the interface (BCP 47).")
+    language: str = Field(default="en", description="Language of the interface and of the texts (BCP 47).")
+    languages: list[LanguageTag] = Field(
+        default_factory=list,
+        description="Languages in which raters can take part; the first is the one that the texts are written in, the others "
+        "are in translations.<language>.yaml. Only `language` if left out.",
+    )
     seed: int = Field(ge=0, description="All random draws start from it.")
-    speakers: dict[str, Role] = Field(
+    speakers: dict[SpeakerName, Role] = Field(
         default={"User": "user", "Agent": "agent"}, description="Speakers in the items and their roles."
     )
     systems: list[System] = Field(min_length=1)
@@ -195,9 +224,29 @@ class StudySpec(Part):
     privacy: Privacy = Field(default_factory=Privacy)
     analysis: Analysis = Field(default_factory=Analysis)
     live: Live = Field(default_factory=Live)
-    wording: dict[str, str] = Field(
+    wording: dict[str, RaterText] = Field(
         default_factory=dict, description="Texts of the interface that this study overrides."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_language(cls, given: Any) -> Any:
+        """``languages: [en, de]`` says what the texts are written in, too."""
+        several = given.get("languages") if isinstance(given, dict) else None
+        return {"language": several[0], **given} if isinstance(several, list) and several else given
+
+    @model_validator(mode="after")
+    def _languages_fit(self) -> StudySpec:
+        if self.languages and self.languages[0] != self.language:
+            raise ValueError(f"the first of 'languages' is not the study's language ({self.language})")
+        if len(set(self.languages)) < len(self.languages):
+            raise ValueError("a language is given twice in 'languages'")
+        return self
+
+    @property
+    def all_languages(self) -> list[str]:
+        """The languages raters can choose from, the source first."""
+        return self.languages or [self.language]
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,10 +257,27 @@ class Study:
     items: tuple[Item, ...]
     texts: Mapping[str, str]
     folder: Path | None = None
+    translations: Mapping[str, Mapping[str, Translation]] = field(default_factory=dict)
+    """By language, the translations of texts by their keys; none for the language of the study itself."""
 
     def __repr__(self) -> str:
         systems, criteria = len(self.spec.systems), len(self.spec.criteria)
         return f"Study('{self.spec.name}': {len(self.items)} items, {systems} systems, {criteria} criteria)"
+
+    def in_language(self, language: str) -> Study:
+        """The study as raters of one of its languages read it: the same design, ids and stored answers in other words."""
+        if language == self.spec.language or language not in self.spec.languages:
+            return self
+        key = ("in language", language)
+        if key not in self.remembered:
+            self.remembered[key] = in_words_of(self, language, self.translations.get(language, {}))
+        study: Study = self.remembered[key]
+        return study
+
+    @property
+    def translation_files(self) -> list[str]:
+        """The files of all translations that there are."""
+        return [translation_file(language) for language in self.translations]
 
     @cached_property
     def question_scales(self) -> dict[str, Scale]:
@@ -220,6 +286,11 @@ class Study:
         asked = {q.name: q.scale for q in (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire)}
         asked |= {check.name: check.scale for rule in spec.quality for _, check in rule.questions_asked()}
         return {name: spec.scales[scale] for name, scale in asked.items() if scale in spec.scales}
+
+    @property
+    def rater_variables(self) -> list[str]:
+        """By what raters can be grouped: the questions they answer, and their language where there are several."""
+        return list(dict.fromkeys([*self.question_scales, *([LANGUAGE] if self.spec.languages[1:] else [])]))
 
     @cached_property
     def written_types(self) -> list[str]:

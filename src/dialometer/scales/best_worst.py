@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from dialometer.errors import AnswerError
+from dialometer.model.rater_text import RaterText
 from dialometer.model.scale import ChoiceForm, Scale, Value
 from dialometer.scales import SCALES
 
@@ -18,8 +19,8 @@ class BestWorst(Scale):
     """``{"best": name, "worst": name}``; the two differ."""
 
     type: Literal["best_worst"] = "best_worst"
-    best_label: str = "Best"
-    worst_label: str = "Worst"
+    best_label: RaterText = "Best"
+    worst_label: RaterText = "Worst"
     choice_form: ClassVar[ChoiceForm | None] = "ends"
     n_alternatives: ClassVar[tuple[int, int]] = (3, 99)
     seconds_per_answer: ClassVar[float] = 12.0

@@ -15,6 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dialometer.errors import AnswerError
 from dialometer.model.part import Name, Part
+from dialometer.model.rater_text import RaterText
 from dialometer.model.scale import DetailTable, Floats, InputField, Level, NumberUse, Scale, Value
 from dialometer.model.values import ObservedValues
 from dialometer.scales import SCALES
@@ -31,7 +32,7 @@ class ChecklistPoint(Part):
     """One point of a checklist."""
 
     name: Name = Field(description="Short name used in tables and reports.")
-    text: str = Field(min_length=1, description="The question as raters read it; it is answered by yes or no.")
+    text: RaterText = Field(min_length=1, description="The question as raters read it; it is answered by yes or no.")
     weight: float = Field(default=1, gt=0, description="How much the point counts beside the others.")
     wanted: Literal["yes", "no"] = Field(
         default="yes", description="The answer with which the point is met; no for points that name a fault."

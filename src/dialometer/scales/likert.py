@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from dialometer.errors import AnswerError
+from dialometer.model.rater_text import RaterText
 from dialometer.model.scale import InputField, Level, NumberUse, Scale, Value
 from dialometer.model.values import ObservedValues, to_number
 from dialometer.scales import SCALES
@@ -22,7 +23,9 @@ class Likert(Scale):
     type: Literal["likert"] = "likert"
     points: int = Field(default=5, ge=2, le=11, description="How many points the scale has.")
     first: int = Field(default=1, ge=-5, le=1, description="Number of the lowest point.")
-    labels: dict[int, str] = Field(default_factory=dict, description="Words for points, all of them or only the ends.")
+    labels: dict[int, RaterText] = Field(
+        default_factory=dict, description="Words for points, all of them or only the ends."
+    )
     level: ClassVar[Level] = "ordinal"
     guess_rank: ClassVar[int | None] = 10
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from dialometer.errors import AnswerError
+from dialometer.model.rater_text import RaterText
 from dialometer.model.scale import InputField, Level, NumberUse, Scale, Value
 from dialometer.model.values import ObservedValues, tidy, to_number
 from dialometer.scales import SCALES
@@ -24,8 +25,8 @@ class Slider(Scale):
     low: float = 0
     high: float = 100
     step: float = Field(default=1, gt=0)
-    low_label: str = ""
-    high_label: str = ""
+    low_label: RaterText = ""
+    high_label: RaterText = ""
     level: ClassVar[Level] = "interval"
     seconds_per_answer: ClassVar[float] = 5.0
     scripts: ClassVar[tuple[str, ...]] = ("slider.js",)

@@ -20,6 +20,7 @@ from dialometer.errors import AnswerError
 from dialometer.model.dialogue import clean_text
 from dialometer.model.marks import Passage, SpanMark, count_words, find_words, word_places
 from dialometer.model.part import Name, Part
+from dialometer.model.rater_text import RaterText
 from dialometer.model.scale import DetailTable, Floats, InputField, Level, NumberUse, Scale, Value
 from dialometer.model.values import ObservedValues
 from dialometer.scales import SCALES
@@ -38,7 +39,7 @@ class MarkCategory(Part):
 
     name: Name
     label: str = Field(default="", description="The words raters choose; the name by default.")
-    definition: str = Field(default="", description="When to choose it; shown beside the text.")
+    definition: RaterText = Field(default="", description="When to choose it; shown beside the text.")
 
     @property
     def words(self) -> str:
@@ -172,11 +173,15 @@ class Spans(Scale):
     @property
     def category_words(self) -> dict[str, str]:
         """The categories by name, as raters read them."""
-        return {category.name: category.words for category in self.mark_categories}
+        return {category.name: self.option_words(category.name) for category in self.mark_categories}
 
     def severity_words(self) -> dict[str, str]:
         """The severities by name, as raters read them."""
-        return {name: name.replace("_", " ").capitalize() for name in self.severities}
+        return {name: self.option_words(name) for name in self.severities}
+
+    def value_words(self) -> dict[str, str]:
+        severities = {name: name.replace("_", " ").capitalize() for name in self.severities}
+        return severities | {category.name: category.words for category in self.mark_categories}
 
     def marks(self, value: Value) -> list[SpanMark]:
         given = value.get("marks", []) if isinstance(value, dict) else []

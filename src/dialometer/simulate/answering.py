@@ -43,7 +43,7 @@ def _check_answer(study: Study, rater: SimulatedRater, field: FieldView, rng: np
 def _answer_item(
     study: Study, truth: Truth, rater: SimulatedRater, screen: ScreenView, rng: np.random.Generator
 ) -> dict[str, Any]:
-    item = study.items_by_id[screen.item_id]
+    item = study.in_language(screen.language).items_by_id[screen.item_id]
     # After a conversation nothing is shown but the questions: the rater judges the one system it was with.
     systems = screen.systems or shown_systems(item, screen.option_texts) or tuple(item.systems[:1])
     answers: dict[str, Any] = {}

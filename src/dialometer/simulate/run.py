@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +28,8 @@ _MESSAGES = (
 )
 MEAN_ARRIVAL_GAP_S = 90.0
 BATCH = 64
+_LANGUAGE_STREAM = 71
+"""Sets the draw of languages apart from every other draw that starts from the same seed."""
 
 
 @dataclass
@@ -62,9 +64,14 @@ def simulate(
     start_ms: int,
     habits: Habits | None = None,
     first_number: int = 1,
+    languages: Mapping[str, float] | None = None,
     report: Callable[[SimulationProgress], None] | None = None,
 ) -> SimulationProgress:
-    """Lets raters arrive one after the other and work side by side until all have finished or left."""
+    """Lets raters arrive one after the other and work side by side until all have finished or left.
+
+    ``languages`` are the shares of raters that read the study in each of its languages; equal ones if left out.
+    """
+    shares = languages or dict.fromkeys(study.spec.all_languages, 1.0)
     habits = habits or Habits()
     rng = np.random.default_rng([seed, 4])
     gaps_ms = (rng.exponential(MEAN_ARRIVAL_GAP_S, first_number + n_raters - 1) * 1000).astype(np.int64)
@@ -82,7 +89,7 @@ def simulate(
                 if visits:  # arrivals see everything submitted before them
                     heapq.heappush(queue, event)
                     break
-                _arrive(access, event, seed, queue, progress)
+                _arrive(access, event, seed, _language(shares, seed, event.number), queue, progress)
                 continue
             visit = _visit(study, access, truth, raters[event.number], event, progress)
             if visit is not None:
@@ -127,8 +134,17 @@ def settle(
         at_ms, turn = event.at_ms, turn + 1
 
 
-def _arrive(access: StudyAccess, event: _Event, seed: int, queue: list[_Event], progress: SimulationProgress) -> None:
-    session = access.arrive(f"simulated-{seed}-{event.number}", event.at_ms)
+def _language(shares: Mapping[str, float], seed: int, number: int) -> str:
+    """Drawn for each rater by itself, so that languages do not go hand in hand with conditions."""
+    weights = np.array(list(shares.values()), dtype=float)
+    rng = np.random.default_rng([seed, _LANGUAGE_STREAM, number])
+    return list(shares)[int(rng.choice(len(weights), p=weights / weights.sum()))] if len(shares) > 1 else ""
+
+
+def _arrive(
+    access: StudyAccess, event: _Event, seed: int, language: str, queue: list[_Event], progress: SimulationProgress
+) -> None:
+    session = access.arrive(f"simulated-{seed}-{event.number}", event.at_ms, language)
     if session is None:
         progress.n_refused += 1
         return

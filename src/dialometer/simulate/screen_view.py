@@ -44,6 +44,8 @@ class ScreenView:
     state: str = "active"
     systems: tuple[str, ...] = ()
     """In an arena: the systems in the order of their places. The texts do not tell them, since they are said live."""
+    language: str = ""
+    """The language of its texts."""
 
 
 def with_own_names(study: Study, shown: ScreenView) -> ScreenView:
@@ -72,7 +74,7 @@ class Visit:
 class StudyAccess(Protocol):
     """How simulated raters reach a study: through the engine in this process, or a server by its address."""
 
-    def arrive(self, external_id: str, at_ms: int) -> str | None:
+    def arrive(self, external_id: str, at_ms: int, language: str = "") -> str | None:
         """The session's handle, or None when the study has no place left."""
 
     def screen(self, session: str) -> ScreenView:

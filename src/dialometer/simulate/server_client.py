@@ -45,9 +45,10 @@ class ServerClient:
         self._pool.shutdown(cancel_futures=True)
         self._client.close()
 
-    def arrive(self, external_id: str, at_ms: int) -> str | None:
+    def arrive(self, external_id: str, at_ms: int, language: str = "") -> str | None:
         """The session's id, or None when the study has no place left."""
         body = {"platform": "simulated", "external_id": external_id, "source": "simulated", "at_ms": at_ms}
+        body |= {"language": language} if language else {}
         response = self.call("POST", "/sessions", self._key, body)
         if response.status_code == 403:
             return None
@@ -149,6 +150,7 @@ def view_from(content: dict[str, Any]) -> ScreenView:
         n_steps=content["n_steps"],
         fields=tuple(_field(field, item.get("anchor_values") or {}) for field in fields),
         item_id=item.get("id", ""),
+        language=str(content.get("language", "")),
         option_texts=tuple("\n".join(turn["text"] for turn in option["turns"]) for option in item.get("options", ())),
         has_standard=bool(item.get("standard")),
         min_turns=item.get("min_turns", 0),

@@ -38,6 +38,7 @@ class ImportedSession:
     state: State = "completed"
     source: Source = "imported"
     consent_version: str = ""
+    language: str = ""
     exclusion_reason: str | None = None
 
 
@@ -153,6 +154,7 @@ class _Import:
             "source": session.source,
             "state": session.state,
             "consent_version": session.consent_version,
+            "language": session.language,
             "is_excluded": session.exclusion_reason is not None,
             "started_at_ms": session.started_at_ms,
             "finished_at_ms": session.finished_at_ms,

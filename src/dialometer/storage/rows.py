@@ -108,6 +108,7 @@ def session_from(row: Row[Any]) -> Session:
         last_seen_at_ms=row.last_seen_at_ms,
         finished_at_ms=row.finished_at_ms,
         is_excluded=row.is_excluded,
+        language=row.language,
     )
 
 

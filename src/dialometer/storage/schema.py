@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0010"
+HEAD = "0011"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 VERSION_TABLE = "dialometer_version"
 NO_TURN = -1
@@ -109,6 +109,7 @@ sessions = Table(
     Column("last_seen_at_ms", BigInteger, nullable=False),
     Column("finished_at_ms", BigInteger),
     Column("is_excluded", Boolean, nullable=False, server_default=false()),
+    Column("language", Text, nullable=False, server_default=""),
     UniqueConstraint("token_hash"),
     UniqueConstraint("ordinal"),
     Index("ix_sessions_places", "state", "source", "is_excluded", "cell"),

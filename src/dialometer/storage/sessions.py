@@ -136,6 +136,12 @@ class Sessions(StorePart):
         with self.database.writing() as connection:
             connection.execute(update(sessions).where(sessions.c.id == session_id).values(last_seen_at_ms=newest))
 
+    def set_language(self, session_id: str, language: str) -> None:
+        """Let the rater read the study in another language from here on."""
+        with self.database.writing() as connection:
+            present_session(connection, session_id)
+            connection.execute(update(sessions).where(sessions.c.id == session_id).values(language=language))
+
     def all(
         self, *, state: State | None = None, source: Source | None = None, is_excluded: bool | None = None
     ) -> list[Session]:
@@ -191,6 +197,7 @@ class Sessions(StorePart):
         choose: Callable[[Snapshot], Draw],
         conditions: Sequence[Mapping[str, str]],
         rater_id: str = "",
+        language: str = "",
         is_proven: bool = True,
         per_minute: int = 0,
     ) -> Session:
@@ -232,6 +239,7 @@ class Sessions(StorePart):
                 "study_version": study_version,
                 "source": source,
                 "state": "active",
+                "language": language,
                 "started_at_ms": at_ms,
                 **drawn(draw, conditions[draw.cell]),
             }
@@ -374,6 +382,7 @@ def drawn(draw: Draw, condition: Mapping[str, str]) -> Values:
 def insert_sessions(connection: Connection, rows: Sequence[Values]) -> None:
     """Store new sessions; what a row leaves out is as it is at the start."""
     blank = {"import_id": None, "step": 0, "consent_version": "", "finished_at_ms": None, "is_excluded": False}
+    blank |= {"language": ""}
     insert_many(connection, sessions, [{**blank, "last_seen_at_ms": row["started_at_ms"], **row} for row in rows])
 
 

@@ -210,11 +210,11 @@ DECIDING_RANK = 9.5
 
 def grouped_by(study: Study, by: Sequence[str]) -> Study:
     """The study with further subgroups; a question that it does not ask is an error."""
-    known = study.question_scales
+    known = study.rater_variables
     for name in by:
         if name not in known:
             listed = f"; it asks: {', '.join(known)}" if known else ": it has no questions about raters"
-            raise UnknownName(f"the study has no question '{name}'{listed}", remedy=did_you_mean(name, list(known)))
+            raise UnknownName(f"the study has no question '{name}'{listed}", remedy=did_you_mean(name, known))
     subgroups = list(dict.fromkeys([*study.spec.analysis.subgroups, *by]))
     analysis = study.spec.analysis.model_copy(update={"subgroups": subgroups})
     return replace(study, spec=study.spec.model_copy(update={"analysis": analysis}))

@@ -24,7 +24,7 @@ from dialometer.errors import DialometerError
 from dialometer.exchange.export_folder import read_manifest
 from dialometer.exchange.formula_cells import is_escaped, restored_frame
 from dialometer.model.session import ADJUDICATORS, DrawnSystems, Session
-from dialometer.model.study import Study
+from dialometer.model.study import LANGUAGE, Study
 from dialometer.quality.gold import gold_items
 from dialometer.storage.counting.counts import OUTSIDE_STATES, main_sources
 from dialometer.storage.store import Store
@@ -175,7 +175,8 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = (), with
     sessions = _sessions_table(study, held, raters)
     given = [(a.session_id, a.part, a.question, a.value) for a in store.records.answers() if a.session_id in raters]
     programs = {s.id: program_of(store, s) for s in held if s.source == "model"}
-    answers = answers_table(given, programs, raters)
+    languages = {s.id: s.language for s in held} if study.spec.languages else {}
+    answers = answers_table(given, programs, raters, languages)
     findings = pl.DataFrame(
         [
             (raters[logged.session_id], logged.finding.rule, logged.finding.action, logged.finding.reason)
@@ -352,11 +353,16 @@ def program_of(store: Store, session: Session) -> str:
 
 
 def answers_table(
-    given: Iterable[tuple[str, str, str, object]], programs: Mapping[str, str | None], raters: Mapping[str, str]
+    given: Iterable[tuple[str, str, str, object]],
+    programs: Mapping[str, str | None],
+    raters: Mapping[str, str],
+    languages: Mapping[str, str | None],
 ) -> pl.DataFrame:
-    """Answers of all sessions, from (session, part, question, value). The name of a model is listed among them, as if it
-    had been asked; one that was asked keeps its answer."""
+    """Answers of all sessions, from (session, part, question, value). The name of a model and the language are listed among
+    them, as if they had been asked; who was asked keeps the answer."""
     rows = list(given)
+    if not any(question == LANGUAGE for _, _, question, _ in rows):
+        rows += [(session, "session", LANGUAGE, language) for session, language in languages.items() if language]
     named = {session for session, part, question, _ in rows if (part, question) == MODEL_NAME}
     rows += [(session, *MODEL_NAME, name) for session, name in programs.items() if name and session not in named]
     return pl.DataFrame(
@@ -434,7 +440,8 @@ def _load_exported(study: Study, folder: Path, sources: tuple[str, ...]) -> Stud
     written = _read(folder / "answers.csv").select("session", "part", "question", "answer").rows()
     given = [(session, part, question, json.loads(answer)) for session, part, question, answer in written]
     programs = dict(listed.filter(pl.col("source") == "model").select("session", "program").rows())
-    answers = answers_table(given, programs, raters)
+    languages = dict(listed.select("session", "language").rows()) if study.spec.languages else {}
+    answers = answers_table(given, programs, raters, languages)
     named = next(name for name in ("flags.csv", "findings.csv") if (folder / name).exists())  # the latter in 0.1.0
     flagged = _read(folder / named).select("session", "rule", "action", "reason").rows()
     findings = pl.DataFrame(

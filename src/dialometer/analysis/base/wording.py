@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dialometer.model.design import Factor, Level
 from dialometer.model.estimate import Estimate
-from dialometer.model.study import REASON, Criterion, Question, Study
+from dialometer.model.study import LANGUAGE, REASON, Criterion, Question, Study
 from dialometer.report.numbers import digits_of, shared_digits, write_estimate, write_number, write_p, write_percent
 
 COHEN = "Cohen 1988: 0.2 small, 0.5 medium, 0.8 large"
@@ -264,7 +264,8 @@ def cell_names(study: Study) -> list[str]:
 
 def question_text(study: Study, name: str) -> str:
     """The text of a question in any questionnaire, else its name."""
-    return next((question.text for question in _questions(study) if question.name == name), name)
+    known = {LANGUAGE: "the language in which they take part"} if study.spec.languages else {}
+    return next((question.text for question in _questions(study) if question.name == name), known.get(name, name))
 
 
 def question_label(study: Study, name: str) -> str:

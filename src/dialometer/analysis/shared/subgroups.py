@@ -19,7 +19,7 @@ from dialometer.analysis.shared.comparisons import corrected, p_adjusted
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Column, ColumnKind
-from dialometer.model.study import Study
+from dialometer.model.study import LANGUAGE, Study
 from dialometer.stats.clustered.homogeneity import homogeneity_clustered
 from dialometer.stats.clustered.two_way import two_way_linear
 from dialometer.stats.effects.multiplicity import adjust
@@ -106,7 +106,9 @@ def time_groups(rows: RaterRows) -> RaterGroups:
 def _options(study: Study, name: str) -> list[str]:
     """Possible answers in the order of the scale, as far as it lists them."""
     scale = study.question_scales.get(name)
-    return [] if scale is None else scale.option_names()
+    if scale is None:
+        return study.spec.languages if name == LANGUAGE else []
+    return scale.option_names()
 
 
 def _as_numbers(answers: Sequence[str | None]) -> Floats | None:

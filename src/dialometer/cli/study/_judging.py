@@ -66,8 +66,12 @@ class JudgeSettings:
     n_parallel: int
     n_samples: int | None
     orders: str
+    language: str
 
     def __post_init__(self) -> None:
+        if self.language and self.language not in self.study.spec.all_languages:
+            known = self.study.spec.all_languages
+            raise UnknownName(f"the study has no language '{self.language}'", remedy=did_you_mean(self.language, known))
         if self.orders not in ("", *ORDERS):
             raise UnknownName(f"unknown orders '{self.orders}'", remedy=did_you_mean(self.orders, list(ORDERS)))
         if self.budget is not None and not (self.price_in or self.price_out):
@@ -142,6 +146,7 @@ class JudgeSettings:
 
     def asking(self, judge: Judge, model: ChatModel, budget: float | None) -> Asking:
         """How this judge is asked."""
+        study = self.study.in_language(self.language or judge.language)
         client = ModelClient(
             model,
             self.folder / JUDGE_FOLDER,
@@ -150,9 +155,7 @@ class JudgeSettings:
             budget=budget,
             takes_schema=self.json_schema,
         )
-        return Asking(
-            client, self.persona, self.n_asks, self.has_reasons, guidance(self.study, judge), self.is_asked_again
-        )
+        return Asking(client, self.persona, self.n_asks, self.has_reasons, guidance(study, judge), self.is_asked_again)
 
 
 def extra_fields(given: Sequence[str]) -> dict[str, Any]:
@@ -178,8 +181,9 @@ def take_part(settings: JudgeSettings, raters: int, *, url: str, api_key: str, d
     for judge, model in settings.judges():
         asking = settings.asking(judge, model, settings.budget)
 
-        def run(access: JudgeAccess, asking: Asking = asking, name: str = judge.name) -> JudgeProgress:
-            rater = ModelRater(settings.study, access, asking, settings.n_parallel, name)
+        def run(access: JudgeAccess, asking: Asking = asking, judge: Judge = judge) -> JudgeProgress:
+            language = settings.language or judge.language
+            rater = ModelRater(settings.study, access, asking, settings.n_parallel, judge.name, language)
             with _reporting_raters(raters) as report:
                 return rater.run(raters, report)
 
@@ -270,6 +274,7 @@ def judge_items(
                 items=_items(settings.study, judge),
                 n_parallel=settings.n_parallel,
                 seed=settings.seed or 0,
+                language=settings.language or judge.language,
             )
             with _reporting_items(judge.name) as report:
                 progress = item_judge.run(report)

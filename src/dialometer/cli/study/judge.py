@@ -45,6 +45,10 @@ def add_to(app: typer.Typer) -> None:
                 "--orders", help="Choices: asked in both orders of the responses, or in one.", show_default="both"
             ),
         ] = "",
+        language: Annotated[
+            str,
+            typer.Option("--language", help="Which of the study's languages it reads; the first if left out."),
+        ] = "",
         temperature: Annotated[
             float | None, typer.Option("--temperature", min=0, max=2, help="Of the model; its own by default.")
         ] = None,
@@ -150,6 +154,7 @@ def add_to(app: typer.Typer) -> None:
             n_parallel=parallel,
             n_samples=samples,
             orders=orders,
+            language=language,
         )
         if raters:
             take_part(settings, raters, url=url, api_key=api_key, database=database, as_json=as_json)

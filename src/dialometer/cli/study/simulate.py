@@ -47,6 +47,13 @@ def add_to(app: typer.Typer) -> None:
         ] = 0.05,
         position_bias: Annotated[float, typer.Option(help="Advantage of the first position on the screen.")] = 0.0,
         drop_out: Annotated[float, typer.Option(min=0, max=1, help="Share of raters who leave before the end.")] = 0.0,
+        languages: Annotated[
+            str,
+            typer.Option(
+                "--languages",
+                help="Shares of raters by language, such as en=3,de=1; equal shares of the study's languages if left out.",
+            ),
+        ] = "",
         adjudicators: Annotated[
             int,
             typer.Option(
@@ -86,6 +93,7 @@ def add_to(app: typer.Typer) -> None:
             position_bias=position_bias,
             drop_out=drop_out,
         )
+        shares = _language_shares(study, languages)
         keep = partial(keep_truth, folder, truth, seed=seed, n_raters=raters, habits=habits)
 
         def run(access: StudyAccess, start_ms: int) -> SimulationProgress:
@@ -98,6 +106,7 @@ def add_to(app: typer.Typer) -> None:
                     seed=seed,
                     start_ms=start_ms,
                     habits=habits,
+                    languages=shares,
                     report=report,
                 )
 
@@ -118,6 +127,26 @@ def add_to(app: typer.Typer) -> None:
             _tell(study, store, progress, settled, judged, as_json=as_json)
         if not as_json:
             _tell_next(folder, database, kept)
+
+
+def _language_shares(study: Study, text: str) -> dict[str, float] | None:
+    """Shares by language from ``en=3,de=1``."""
+    from dialometer.errors import DialometerError
+
+    shares: dict[str, float] = {}
+    known = study.spec.all_languages
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        language, _, share = part.partition("=")
+        try:
+            shares[language] = float(share or 1)
+        except ValueError:
+            shares[language] = -1
+        if language not in known or not 0 < shares[language] < float("inf"):
+            remedy = f"write {','.join(f'{one}=1' for one in known)}, with the shares you want"
+            raise DialometerError(
+                f"'{part}' is no share of one of the study's languages", where="--languages", remedy=remedy
+            )
+    return shares or None
 
 
 def _left_key(folder: Path, url: str) -> str:

@@ -38,7 +38,7 @@ def _analysis_is_possible(c: Checker) -> None:
         _direction_fits(c, comparison, path, comparison.levels or names)
     questions = [question.name for _, question in c.questions()]
     for i, name in enumerate(analysis.subgroups):
-        c.known(name, questions, "question", ("analysis", "subgroups", i))
+        c.known(name, c.study.rater_variables, "question", ("analysis", "subgroups", i))
     for name, starts in analysis.bins.items():
         path = ("analysis", "bins", name)
         c.known(name, questions, "question", path)

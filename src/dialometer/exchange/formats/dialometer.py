@@ -299,6 +299,7 @@ def _session(row: ExportedRow) -> SessionFacts:
         finished_at_ms=row.time_ms("finished_at"),
         last_seen_at_ms=row.time_ms("last_seen_at"),
         consent_version=row.text("consent_version"),
+        language=row.text("language"),
         session=intern(row.text("session")),
     )
 

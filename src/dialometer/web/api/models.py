@@ -30,6 +30,9 @@ class SessionRequest(Given):
     params: dict[Word, Plain] = Field(default_factory=dict, max_length=20, description="Kept with the rater's name.")
     source: Literal["model", "simulated", "person"] = Field(default="model", description="What kind of rater this is.")
     at_ms: Milliseconds | None = Field(default=None, description="The virtual clock of a simulated rater.")
+    language: Annotated[str, Field(pattern=r"^[A-Za-z0-9\-]*$", max_length=35)] = Field(
+        default="", description="One of the study's languages; that of the study file if left out."
+    )
 
 
 class SessionOpened(BaseModel):
@@ -48,6 +51,7 @@ class SessionStatus(BaseModel):
     session_id: str
     state: State
     source: Source
+    language: str
     step: int
     n_steps: int
     progress: float = Field(ge=0, le=1)
@@ -145,6 +149,10 @@ class FieldShown(BaseModel):
     passages: list[PassageShown] = Field(description="What can be marked, on a scale that marks words; else empty.")
     is_required: bool
     scale: dict[str, Any]
+    option_words: dict[str, str] = Field(
+        default_factory=dict,
+        description="Options in the words of the session's language; answers name the options themselves.",
+    )
 
 
 class ScreenShown(BaseModel):
@@ -166,6 +174,7 @@ class ScreenShown(BaseModel):
     attempt: int
     position: int
     n_items: int
+    language: str = Field(default="", description="The language of its texts.")
 
 
 class SubmissionRequest(Given):

@@ -24,6 +24,7 @@ from dialometer.web.rater.chat import ChatRoom
 from dialometer.web.rater.service import Service
 from dialometer.web.server.failures import RequestError, as_invalid, as_json
 from dialometer.web.server.logs import log
+from dialometer.web.server.requests import Unreadable
 from dialometer.web.server.security import is_same_secret
 
 PATH = "/api/v1"
@@ -97,9 +98,10 @@ def build_api(service: Service, room: ChatRoom, arena: ArenaRoom) -> FastAPI:
     )
     async def open_session(request: Request, given: models.SessionRequest) -> Response:
         """Open a session for a rater."""
+        language = _known_language(service, given.language)
         arriving = ArrivingRater(given.platform, given.external_id, given.params, is_proven=True)
         at_ms = given.at_ms if given.source == "simulated" else None
-        arrival = await service.arrive(request.scope, arriving, source=given.source, at_ms=at_ms)
+        arrival = await service.arrive(request.scope, arriving, source=given.source, at_ms=at_ms, language=language)
         session = arrival.session
         log("arrival", rater=session.ordinal, is_new=arrival.is_new, cell=session.draw.cell, source=given.source)
         content = {"session_id": session.id, "session_token": arrival.token, "is_new": arrival.is_new}
@@ -149,6 +151,13 @@ def build_api(service: Service, room: ChatRoom, arena: ArenaRoom) -> FastAPI:
     return api
 
 
+def _known_language(service: Service, wanted: str) -> str:
+    known = service.study.spec.all_languages
+    if wanted and wanted not in known:
+        raise Unreadable(f"the study has no language '{wanted}'", remedy=f"choose one of {', '.join(known)}")
+    return wanted
+
+
 def _both(replies: dict[str, Any]) -> Response:
     """The replies of both systems; a gateway's error where none of them came."""
     came = [side["reply"] is not None for side in replies["replies"]]
@@ -162,6 +171,7 @@ def _status(service: Service, session: Session) -> dict[str, object]:
         "session_id": session.id,
         "state": session.state,
         "source": session.source,
+        "language": service.flow.shown_study(session).spec.language,
         "step": session.step,
         "n_steps": n_steps,
         "progress": min(1.0, session.step / n_steps),

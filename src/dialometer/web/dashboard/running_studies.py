@@ -245,7 +245,7 @@ class RunningStudies:
             return [path for path in files if path.name in (STUDY_FILE, LOCK_FILE) or path.suffix == ".md"]
         lists = study.spec.recruitment.qualifications
         withheld = {lists.allow_list, lists.block_list, *(getattr(rule, "file", "") for rule in study.spec.quality)}
-        shared = {STUDY_FILE, LOCK_FILE, study.spec.items.file, *study.texts} - withheld
+        shared = {STUDY_FILE, LOCK_FILE, study.spec.items.file, *study.texts, *study.translation_files} - withheld
         return [path for path in files if path.name in shared]
 
     def loaded(self, name: str) -> Study:

@@ -12,6 +12,7 @@ import base64
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from starlette.requests import Request
@@ -25,11 +26,12 @@ from dialometer.model.session import Session, Snapshot
 from dialometer.recruit.platforms import platform_of
 from dialometer.storage.access.secrets import SIGNING
 from dialometer.web.rater.arrival import ArrivingRater, NotInvited, NotSigned, Signing, read_arrival
-from dialometer.web.rater.service import Crowded, Service
+from dialometer.web.rater.service import LANGUAGE, Crowded, Service
 from dialometer.web.server.logs import log
 from dialometer.web.server.requests import Form, last_value, read_form, sent_from_form
 from dialometer.web.server.security import (
     KEPT_S,
+    LANGUAGE_COOKIE,
     SESSION_COOKIE,
     START_COOKIE,
     check_csrf,
@@ -105,33 +107,36 @@ class LandingPages:
             raise
         if await self._has_session_of(request, arriving.external_id if arriving else ""):
             return to_screen(self.service)
-        hidden = {name: query[name] for name in query if name in self._parameters}
+        language = self.service.language_of(request)
+        hidden = {name: query[name] for name in query if name in self._parameters} | self._said_language(language)
         if arriving is not None and await self.service.has_session(arriving):
             if not arriving.is_proven:
                 raise self.service.started_elsewhere()
             return self._ask(request, "resume", f"{self.root}/start", hidden)
         await self.service.refuse_if_not_open(arriving)
         if arriving is None or not self._shows_consent:
-            return self._page(request, lambda csrf: self._start_page(csrf, hidden))
-        return self._page(request, lambda csrf: self._consent_page(csrf, hidden))
+            return self._page(request, lambda csrf: self._start_page(language, csrf, hidden), language=language)
+        return self._page(request, lambda csrf: self._consent_page(language, csrf, hidden), language=language)
 
     async def start(self, request: Request) -> Response:
         """A session begins: its rater agreed, declined, or pressed Start."""
         form = await read_form(request)
         check_csrf(request, cookie(request, START_COOKIE), last_value(form, "csrf"))
         values = {name: last_value(form, name) for name in form}
-        hidden = {name: values[name] for name in values if name in self._parameters}
+        language = self.service.language_of(request, values.get(LANGUAGE, ""))
+        hidden = {name: values[name] for name in values if name in self._parameters} | self._said_language(language)
         arriving = await self._arriving(request, values)
         if await self._has_session_of(request, arriving.external_id if arriving else ""):
             return to_screen(self.service)
         if values.get("screen") == "consent" and values.get(CONSENT_FIELD) not in CHOICES:
             wrong = {CONSENT_FIELD: "Please choose one of the two."}
-            return self._page(request, lambda csrf: self._consent_page(csrf, hidden, wrong), status=422)
+            return self._page(request, lambda csrf: self._consent_page(language, csrf, hidden, wrong), status=422)
         rater = arriving or ArrivingRater(self.service.study.spec.recruitment.platform)
         try:
             arrival = await self.service.arrive(
                 request.scope,
                 rater,
+                language=language,
                 per_minute=self.service.starts_per_minute,
                 token=token_for(cookie(request, START_COOKIE), rater),
             )
@@ -182,6 +187,10 @@ class LandingPages:
         texts = {study.texts[study.spec.texts.consent]} if len(study.cells) == 1 else self._consents()
         return not study.spec.screening and len(texts) == 1
 
+    def _said_language(self, language: str) -> dict[str, str]:
+        """What a form carries over where there are several languages."""
+        return {LANGUAGE: language} if len(self.service.study.spec.all_languages) > 1 else {}
+
     def _consents(self) -> set[str]:
         paths = (self.service.flow.path(self._before(cell)) for cell in range(len(self.service.study.cells)))
         return {build_screen(self.service.study, path, 0).text for path in paths}
@@ -197,12 +206,14 @@ class LandingPages:
     def _opening(self) -> Session:
         return self._before(0)
 
-    def _consent_page(self, csrf: str, hidden: Mapping[str, str], errors: Mapping[str, str] | None = None) -> str:
-        flow = self.service.flow
-        return self.service.pages.render_screen(
+    def _consent_page(
+        self, language: str, csrf: str, hidden: Mapping[str, str], errors: Mapping[str, str] | None = None
+    ) -> str:
+        flow, opening = self.service.flow, replace(self._opening, language=language)
+        return self.service.pages(language).render_screen(
             flow,
-            self._opening,
-            flow.screen(self._opening),
+            opening,
+            flow.screen(opening),
             csrf=csrf,
             token=secrets.token_urlsafe(18),
             errors=errors,
@@ -211,8 +222,9 @@ class LandingPages:
             hidden=hidden,
         )
 
-    def _start_page(self, csrf: str, hidden: Mapping[str, str]) -> str:
-        return self.service.pages.render_start(csrf=csrf, root_path=self.root, hidden=hidden)
+    def _start_page(self, language: str, csrf: str, hidden: Mapping[str, str]) -> str:
+        pages, known = self.service.pages(language), self.service.study.spec.all_languages
+        return pages.render_start(csrf=csrf, root_path=self.root, hidden=hidden, languages=known)
 
     def _ask(
         self,
@@ -224,7 +236,7 @@ class LandingPages:
         headers: Mapping[str, str] | None = None,
     ) -> Response:
         """A page with one button."""
-        pages = self.service.pages
+        pages = self.service.pages(self.service.language_of(request, hidden.get(LANGUAGE, "")))
         page = self._page(
             request, lambda csrf: pages.render_ask(what, action, hidden, csrf=csrf, root_path=self.root), status=status
         )
@@ -256,11 +268,15 @@ class LandingPages:
         platform = self.service.study.spec.recruitment.platform
         return person is not None and (person.platform, person.external_id) == (platform, external_id)
 
-    def _page(self, request: Request, render: Callable[[str], str], *, status: int = 200) -> Response:
+    def _page(
+        self, request: Request, render: Callable[[str], str], *, status: int = 200, language: str = ""
+    ) -> Response:
         """A page with a form, and the cookie that its form must come with."""
         secret = cookie(request, START_COOKIE) or secrets.token_urlsafe(24)
         response = HTMLResponse(render(csrf_for(secret)), status)
         keep_cookie(self.service, request, response, START_COOKIE, secret)
+        if self._said_language(language) and language:
+            keep_cookie(self.service, request, response, LANGUAGE_COOKIE, language)
         return response
 
     def _to_session(self, request: Request, token: str) -> Response:

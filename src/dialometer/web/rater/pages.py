@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
@@ -20,7 +20,7 @@ from markupsafe import Markup
 from dialometer.design.protocol import estimate_minutes
 from dialometer.flow.chat import MAX_MESSAGE_LENGTH
 from dialometer.flow.engine import Flow
-from dialometer.flow.language import Language
+from dialometer.flow.language import Language, own_name
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, ItemView, Screen, fill, number_words
 from dialometer.flow.steps import comprehension_rule
 from dialometer.markup.markdown import prepare
@@ -121,7 +121,7 @@ class Contents:
             return "consent.html", {
                 "heading": heading,
                 "text": prose.body,
-                "version": flow.consent_version,
+                "version": flow.consent_version(session),
                 "ordered": (),
             }
         if screen.kind == "instructions":
@@ -211,7 +211,7 @@ class Contents:
         shown = self.study.presentation(session.condition)
         return [
             (
-                criterion.label or criterion.name.replace("_", " ").capitalize(),
+                criterion.shown_label,
                 fill(self.study, shown, criterion.definition),
             )
             for criterion in self.study.spec.criteria
@@ -268,6 +268,32 @@ def drawn_alike(flow: Flow, session: Session, screen: Screen) -> Hashable | None
     return (session.draw.cell, step.key, shown, bool(session.consent_version))
 
 
+@dataclass(frozen=True, slots=True)
+class LanguageChoice:
+    """A language that a rater can choose; ``address`` is empty where a form sends the choice."""
+
+    tag: str
+    name: str
+    is_current: bool
+    address: str = ""
+
+
+def language_choices(
+    tags: Sequence[str], current: str, landing: str | None, hidden: Mapping[str, str]
+) -> list[LanguageChoice]:
+    """Languages to choose from; with the address of the first page (``landing``) each is a link to it."""
+    return [
+        LanguageChoice(
+            tag,
+            own_name(tag),
+            tag == current,
+            "" if landing is None else f"{landing.rstrip('/')}/?{urlencode({**hidden, 'lang': tag})}",
+        )
+        for tag in tags
+        if len(tags) > 1
+    ]
+
+
 MANY_OPTIONS = 12
 """From here on a single choice is a list to open instead of a column of buttons."""
 
@@ -320,6 +346,7 @@ class Pages:
 
     def __init__(self, study: Study, *, is_preview: bool = False) -> None:
         self.study = study
+        self.is_preview = is_preview
         self.language = Language(study.spec.language, study.spec.wording)
         self._contents = Contents(study, self.language)
         self._drawn_screens = DrawnScreens()
@@ -333,6 +360,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._env.filters["option_words"] = lambda option, scale: scale.option_words(option)
         self._env.filters["number"] = lambda value: f"{value:g}"
         self._env.filters["grouped"] = lambda n: f"{n:,}".replace(",", "\u202f")
         self._env.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
@@ -435,6 +463,7 @@ class Pages:
             "controls": controls,
             "errors": messages,
             "is_earlier": screen.step < session.step,
+            "languages": self._languages(flow, session, root_path, action, hidden or {}),
             "confirmed": [
                 confirmation(control.field, {control.field.name: control.value})
                 for control in controls
@@ -466,10 +495,24 @@ class Pages:
             scripts.add("arena.js" if screen.item and screen.item.kind == "arena" else "chat.js")
         return sorted(scripts)
 
+    def _languages(
+        self, flow: Flow, session: Session, root_path: str, action: str, hidden: Mapping[str, str]
+    ) -> list[LanguageChoice]:
+        """The languages to choose from, until the first answer; before a session begins each has an address."""
+        if self.is_preview or not flow.may_change_language(session):
+            return []
+        return language_choices(flow.study.spec.all_languages, self.language.tag, root_path if action else None, hidden)
+
     # other pages
 
     def render_start(
-        self, *, csrf: str, root_path: str = "", error: str = "", hidden: Mapping[str, str] | None = None
+        self,
+        *,
+        csrf: str,
+        root_path: str = "",
+        error: str = "",
+        hidden: Mapping[str, str] | None = None,
+        languages: Sequence[str] = (),
     ) -> str:
         """The page on which a rater begins where the link names nobody, or where questions come before consent."""
         recruitment = self.study.spec.recruitment
@@ -479,6 +522,7 @@ class Pages:
             heading=self.study.spec.title,
             csrf=csrf,
             hidden=hidden or {},
+            languages=language_choices(languages, self.language.tag, root_path, hidden or {}),
             minutes=math.ceil(recruitment.minutes or estimate_minutes(self.study)),
             pay=f"{recruitment.pay_cents / 100:.2f} {recruitment.currency}" if recruitment.pay_cents else "",
             error=self.language.explain(error) if error else "",
@@ -588,5 +632,5 @@ class Pages:
             playing=lambda recording: shown_recording(recording, root),
             drawn=TurnDrawing(self.study, root),
             unique=_counted(),
-            **context,
+            **{"languages": (), **context},
         )

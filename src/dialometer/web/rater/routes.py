@@ -21,7 +21,8 @@ from dialometer.web.rater.arrival import way_back
 from dialometer.web.rater.chat import ChatRoom
 from dialometer.web.rater.landing import SEE_OTHER, keep_cookie, resume_link, to_screen
 from dialometer.web.rater.layout import checked_answers
-from dialometer.web.rater.service import Service
+from dialometer.web.rater.pages import Pages
+from dialometer.web.rater.service import LANGUAGE, Service
 from dialometer.web.server.failures import headers_of, is_own_failure, reference_of, status_of
 from dialometer.web.server.logs import log
 from dialometer.web.server.requests import (
@@ -35,6 +36,7 @@ from dialometer.web.server.requests import (
     small_number,
 )
 from dialometer.web.server.security import (
+    LANGUAGE_COOKIE,
     NOT_KEPT_COOKIE,
     SESSION_COOKIE,
     START_COOKIE,
@@ -112,6 +114,7 @@ class RaterPages:
             Route("/s", self.show, methods=["GET"]),
             Route("/s", self.submit, methods=["POST"]),
             Route("/s/draft", self.save_draft, methods=["POST"]),
+            Route("/s/language", self.change_language, methods=["POST"]),
         ]
 
     # showing
@@ -159,7 +162,7 @@ class RaterPages:
             typed = service.store.conversations.draft(session.id, screen.key)
         if typed is None and screen.step < session.step and screen.kind != "done":
             typed = earlier_answers(service.flow, session, screen)
-        page = service.pages.render_screen(
+        page = service.pages(session.language).render_screen(
             service.flow,
             session,
             screen,
@@ -213,6 +216,18 @@ class RaterPages:
         if step is None:
             return to_screen(self.service)
         return self._page(request, session, step=step, errors=errors, typed=form, status=422)
+
+    async def change_language(self, request: Request) -> Response:
+        """Another language for a rater who has answered nothing yet; later ones keep the one they have."""
+        form = await read_form(request)
+        token = cookie(request, SESSION_COOKIE)
+        session = await self.service.find(token)
+        check_csrf(request, token, last_value(form, "csrf"))
+        language = last_value(form, LANGUAGE)
+        await self.service.in_thread(lambda: self.service.flow.change_language(session, language))
+        response = to_screen(self.service)
+        keep_cookie(self.service, request, response, LANGUAGE_COOKIE, language)
+        return response
 
     async def save_draft(self, request: Request) -> Response:
         """Saves unsent answers."""
@@ -279,7 +294,7 @@ class WithdrawPages:
         code = last_value(form, "code")
         if not await self.service.in_thread(lambda: self._withdraw(code)):
             return self._form(request, code=code[:MAX_CODE], is_unknown=True, status=422)
-        response = HTMLResponse(self.service.pages.render_message("withdrawn", root_path=self.root))
+        response = HTMLResponse(self._pages(request).render_message("withdrawn", root_path=self.root))
         response.delete_cookie(START_COOKIE, path=self.root or "/")
         token = cookie(request, SESSION_COOKIE)
         # The code may be of another session than the one this browser is in.
@@ -295,9 +310,12 @@ class WithdrawPages:
         log("withdrawal")
         return True
 
+    def _pages(self, request: Request) -> Pages:
+        return self.service.pages(self.service.language_of(request))
+
     def _form(self, request: Request, *, code: str = "", is_unknown: bool = False, status: int = 200) -> Response:
         secret = cookie(request, START_COOKIE) or secrets.token_urlsafe(24)
-        page = self.service.pages.render_withdraw(
+        page = self._pages(request).render_withdraw(
             csrf=csrf_for(secret), root_path=self.root, code=code, is_unknown=is_unknown
         )
         response = HTMLResponse(page, status)
@@ -321,10 +339,11 @@ def error_page(service: Service, request: Request, error: Exception) -> Response
     reference = reference_of(error) if is_own_failure(error) else ""
     detail = "" if isinstance(error, DatabaseFails) else reference  # why the database fails is no rater's business
     form = request.scope.get(SENT_FORM)
+    pages = service.pages(service.language_of(request))
     if form and status in MAY_SEND_AGAIN:
         action = request.scope["path"]
-        content = service.pages.render_unsent(form, action=action, root_path=root, detail=detail)
+        content = pages.render_unsent(form, action=action, root_path=root, detail=detail)
     else:
-        content = service.pages.render_message(page, root_path=root, detail=detail)
+        content = pages.render_message(page, root_path=root, detail=detail)
     headers = {name: value for name, value in headers_of(error).items() if name != "www-authenticate"}
     return HTMLResponse(content, status, headers)

@@ -8,12 +8,14 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.types import Scope
 
 from dialometer.errors import AgentError, AnswersRejected, AssignmentError
 from dialometer.flow.arena import Arenas
 from dialometer.flow.chat import Chats
 from dialometer.flow.engine import Arrival, Flow
+from dialometer.flow.language import accepted_languages, nearest_language
 from dialometer.model.session import Session, Source
 from dialometer.model.study import Study
 from dialometer.storage.sessions import SessionElsewhere, TooManyArrivals
@@ -25,11 +27,20 @@ from dialometer.web.server.failures import RequestError
 from dialometer.web.server.health import HealthCheck
 from dialometer.web.server.logs import log
 from dialometer.web.server.metrics import SIZES, declare_metrics
-from dialometer.web.server.security import RateLimits, client_address, is_local, shared_limit
+from dialometer.web.server.security import (
+    LANGUAGE_COOKIE,
+    RateLimits,
+    client_address,
+    cookie,
+    is_local,
+    shared_limit,
+)
 from dialometer.web.server.settings import Settings
 from dialometer.web.server.submissions import NoSession, SentScreen, SubmissionResult, Submitter, Writer
 
 T = TypeVar("T")
+LANGUAGE = "lang"
+"""The parameter of a link that chooses the language."""
 STUCK_S = 20.0
 """A writer that is busy for longer than this counts as failing."""
 
@@ -76,7 +87,7 @@ class Service:
         self.store = store
         self.settings = settings
         self.flow = Flow(study, store)
-        self.pages = Pages(study)
+        self._pages = {study.spec.language: Pages(study)}
         self.chats = Chats(study, store, access=settings.agents)
         self.arenas = Arenas(self.flow, self.chats)
         _check_agents(study, self.chats)
@@ -89,6 +100,20 @@ class Service:
         self.check_health = HealthCheck(store.database, self._why_stuck)
         self._submitter = Submitter(self.flow, RateLimits(settings.screens_per_minute))
         self.writer: Writer[SentScreen, SubmissionResult] = Writer(self._work)
+
+    def pages(self, language: str = "") -> Pages:
+        """The pages in one of the study's languages; in that of the study file where it is none of them."""
+        language = language if language in self.study.spec.languages else self.study.spec.language
+        if language not in self._pages:
+            self._pages[language] = Pages(self.study.in_language(language))
+        return self._pages[language]
+
+    def language_of(self, request: Request, chosen: str = "") -> str:
+        """The language for a request: chosen on a page or by the link, as before in this browser, or what the browser asks for."""
+        wanted = [chosen or request.query_params.get(LANGUAGE, ""), cookie(request, LANGUAGE_COOKIE)]
+        wanted += accepted_languages(request.headers.get("accept-language", ""))
+        known = self.study.spec.all_languages
+        return nearest_language([tag for tag in wanted if tag], known) or known[0]
 
     def _work(self, batch: Sequence[SentScreen]) -> Sequence[SubmissionResult | Exception]:
         self.metrics.observe("dialometer_commit_screens", SIZES, len(batch))
@@ -126,6 +151,7 @@ class Service:
         *,
         source: Source = "person",
         at_ms: int | None = None,
+        language: str = "",
         per_minute: int = 0,
         token: str = "",
     ) -> Arrival:
@@ -144,6 +170,7 @@ class Service:
                 params=arriving.params,
                 source=source,
                 at_ms=at_ms,
+                language=language,
                 is_proven=arriving.is_proven,
                 per_minute=per_minute,
                 token=token,

@@ -176,9 +176,9 @@ class WizardPages:
             return response
         secret = cookie(request, WIZARD_COOKIE)
         if not await run_in_threadpool(self.queue.store.name_of, secret):
-            page = self.service.pages.render_wizard(csrf="", root_path=self.root, is_locked=True)
+            page = self.service.pages().render_wizard(csrf="", root_path=self.root, is_locked=True)
             return HTMLResponse(page, 403)
-        return HTMLResponse(self.service.pages.render_wizard(csrf=csrf_for(secret), root_path=self.root))
+        return HTMLResponse(self.service.pages().render_wizard(csrf=csrf_for(secret), root_path=self.root))
 
     async def rename(self, request: Request) -> Response:
         """The wizard's own name."""

@@ -20,6 +20,7 @@ from dialometer.web.server.failures import RequestError
 
 SESSION_COOKIE = "dialometer_session"
 START_COOKIE = "dialometer_start"
+LANGUAGE_COOKIE = "dialometer_language"
 WIZARD_COOKIE = "dialometer_wizard"
 NOT_KEPT_COOKIE = "dialometer_not_kept"
 KEPT_S = 30 * 24 * 3600

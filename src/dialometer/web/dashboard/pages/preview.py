@@ -10,6 +10,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Redire
 from dialometer.design.assign import draw_session
 from dialometer.errors import AnswersRejected, AssignmentError, DialometerError, FlowError
 from dialometer.flow.engine import Flow, now_ms
+from dialometer.flow.language import own_name
 from dialometer.flow.submissions import read_values
 from dialometer.model.dialogue import Turn
 from dialometer.model.session import Session, Snapshot
@@ -41,10 +42,11 @@ class NoStore:
 
 
 class Preview:
-    """One condition of a study, shown screen by screen."""
+    """One condition of a study in one of its languages, shown screen by screen."""
 
-    def __init__(self, study: Study, cell: int) -> None:
+    def __init__(self, study: Study, cell: int, language: str = "") -> None:
         self.study = study
+        self.language = language if language in study.spec.languages else study.spec.language
         self.cell = cell
         self.flow = Flow(study, cast(Store, NoStore()), version=0)
         others = frozenset(range(len(study.cells))) - {cell}
@@ -61,6 +63,7 @@ class Preview:
             ordinal=1,
             condition=study.cells[cell],
             draw=draw,
+            language=self.language,
             started_at_ms=began,
             last_seen_at_ms=began,
         )
@@ -85,7 +88,7 @@ class Preview:
         typed: dict[str, list[str]] | None = None,
     ) -> str:
         """One screen, exactly as raters get it; after the last one what they read at the end."""
-        pages = Pages(self.study, is_preview=True)
+        pages = Pages(self.study.in_language(self.language), is_preview=True)
         session = self.at(step)
         if session.step >= self.n_steps:
             return pages.render_message("completed", root_path=root)
@@ -124,7 +127,8 @@ def first_screen(study: Study, kind: str) -> int:
     return next((number for number, step in enumerate(steps) if step.kind == kind or (kind == "item" and step.task)), 0)
 
 
-INSIDE = "/studies/{study}/preview/{cell:number}/{step:number}"
+INSIDE = "/studies/{study}/preview/{cell}/{step:number}"
+"""The number of the condition, in a study of several languages with one of them behind it: ``0-de``."""
 
 
 @page("/studies/{study}/preview", role="viewer")
@@ -132,9 +136,12 @@ def choose(dashboard: Dashboard, request: PageRequest) -> Response:
     """The conditions to choose from, and the chosen one inside a frame."""
     study = dashboard.studies.loaded(request.study)
     cell, step = _number(request, "cell"), _number(request, "step")
-    preview = _preview(dashboard, request, min(cell, len(study.cells) - 1))
+    preview = Preview(study, min(cell, len(study.cells) - 1), request.query.get("lang", ""))
     labels = [study.cell_label(condition) for condition in study.cells]
-    content = {"labels": labels, "cell": preview.cell, "step": min(step, preview.n_steps), "steps": preview.keys()}
+    names = {tag: own_name(tag) for tag in study.spec.languages}
+    languages = {"languages": names, "language": preview.language}
+    place = f"{preview.cell}-{preview.language}" if names else str(preview.cell)
+    content = {"labels": labels, "cell": preview.cell, "place": place, **languages, "step": min(step, preview.n_steps), "steps": preview.keys()}
     is_open = dashboard.studies.is_open(request.study)
     return dashboard.show(
         "preview.html", request, spec=study.spec, study=request.study, is_open=is_open, tab="preview", **content
@@ -212,14 +219,15 @@ def _base(request: PageRequest, step: int) -> str:
     return f"{request.root}/dashboard/studies/{request.study}/preview/{request.params['cell']}/{step}"
 
 
-def _preview(dashboard: Dashboard, request: PageRequest, cell: int | None = None) -> Preview:
+def _preview(dashboard: Dashboard, request: PageRequest) -> Preview:
     study = dashboard.studies.loaded(request.study)
-    number = int(request.params["cell"]) if cell is None else cell
+    cell, _, language = request.params["cell"].partition("-")
+    number = int(cell) if cell.isascii() and cell.isdigit() and len(cell) < 6 else -1
     if not 0 <= number < len(study.cells):
         raise NoStudy("there is no such condition", remedy="choose another one")
     if int(request.params.get("step", 0)) > 100_000:
         raise DialometerError("there is no such screen")
-    return Preview(study, number)
+    return Preview(study, number, language)
 
 
 def _number(request: PageRequest, name: str) -> int:
