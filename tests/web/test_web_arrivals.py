@@ -70,7 +70,7 @@ def test_who_declines_at_the_link_leaves_that_somebody_declined(make_study, site
     assert browser.fields["PROLIFIC_PID"] == "5f3a9c", "the link is not lost"
     assert not there.store.sessions.all()
     browser.send(consent="decline")
-    assert browser.heading == there.app.service.pages.language.text("done.declined.title")
+    assert browser.heading == there.app.service.pages().language.text("done.declined.title")
     session = there.only_session()
     assert (session.state, session.rater_id) == ("declined", "")
 
@@ -231,7 +231,7 @@ def test_a_full_a_paused_and_a_closed_study_say_so(make_study, site):
     assert there.browser().start().screen
     full = there.browser().get("/")
     assert full.status == 403, "before a button is pressed for nothing"
-    title = there.app.service.pages.language.text("message.full.title")
+    title = there.app.service.pages().language.text("message.full.title")
     assert full.heading == title
     response = there.client.post(
         "/api/v1/sessions", json={"source": "person"}, headers={"Authorization": "Bearer the-key-of-the-tests"}
@@ -239,9 +239,9 @@ def test_a_full_a_paused_and_a_closed_study_say_so(make_study, site):
     assert (response.status_code, response.json()["reason"]) == (403, "full")
     there.store.control.set_state("paused", by="ann", reason="lunch", at_ms=1)
     paused = there.browser().get("/")
-    assert (paused.status, paused.heading) == (403, there.app.service.pages.language.text("message.paused.title"))
+    assert (paused.status, paused.heading) == (403, there.app.service.pages().language.text("message.paused.title"))
     there.store.control.set_state("closed", by="ann", reason="done", at_ms=2)
-    assert there.browser().get("/").heading == there.app.service.pages.language.text("message.closed.title")
+    assert there.browser().get("/").heading == there.app.service.pages().language.text("message.closed.title")
 
 
 def test_a_place_that_somebody_left_is_not_full(make_study, site):
@@ -269,7 +269,7 @@ def test_a_blocked_rater_is_turned_away(make_study, site):
     there = site(make_study(recruitment={"platform": "prolific"}, quality=rules))
     browser = there.browser().get("/", **PROLIFIC)
     assert browser.status == 403
-    assert browser.heading == there.app.service.pages.language.text("message.blocked.title")
+    assert browser.heading == there.app.service.pages().language.text("message.blocked.title")
     assert not there.store.sessions.all()
 
 

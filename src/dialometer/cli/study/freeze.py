@@ -21,11 +21,15 @@ def add_to(app: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Freeze a study: later changes to design, items, texts, analysis or seed are refused unless made a new version."""
+        from rich.markup import escape
+
         from dialometer.cli.console import results
         from dialometer.design.lock import LOCK_FILE, freeze
         from dialometer.flow.study_check import check_all, without_errors
+        from dialometer.model.study import translation_file
 
-        study = without_errors(*check_all(folder))
+        study, problems = check_all(folder)
+        study = without_errors(study, problems)
         version = freeze(study, folder, datetime.now(UTC), is_new_version=new_version)
         if as_json:
             lock = {key: version[key] for key in ("version", "frozen_at", "fingerprint")}
@@ -33,4 +37,7 @@ def add_to(app: typer.Typer) -> None:
             return
         results.print(f"[bold]{folder}[/]: version {version['version']} frozen, {version['frozen_at']}")
         results.print(f"fingerprint {version['fingerprint']}")
+        for problem in problems:
+            if problem.file in map(translation_file, study.spec.languages):
+                results.print(f"[yellow]warning:[/] {escape(problem.message)}", soft_wrap=True)
         results.print(f"The lock is {folder / LOCK_FILE}; keep it with the study.")

@@ -141,7 +141,14 @@ def choose(dashboard: Dashboard, request: PageRequest) -> Response:
     names = {tag: own_name(tag) for tag in study.spec.languages}
     languages = {"languages": names, "language": preview.language}
     place = f"{preview.cell}-{preview.language}" if names else str(preview.cell)
-    content = {"labels": labels, "cell": preview.cell, "place": place, **languages, "step": min(step, preview.n_steps), "steps": preview.keys()}
+    content = {
+        "labels": labels,
+        "cell": preview.cell,
+        "place": place,
+        **languages,
+        "step": min(step, preview.n_steps),
+        "steps": preview.keys(),
+    }
     is_open = dashboard.studies.is_open(request.study)
     return dashboard.show(
         "preview.html", request, spec=study.spec, study=request.study, is_open=is_open, tab="preview", **content
