@@ -109,7 +109,7 @@ class ItemJudge:
     n_parallel: int = 1
     seed: int = 0
     language: str = ""
-    """In which of the study's languages the judge reads; the first if left out."""
+    """In which of the study's languages the judge reads; the first by default."""
 
     def run(self, report: Callable[[JudgingProgress], None] | None = None) -> JudgingProgress:
         """Asks and stores, pass by pass; what was answered is stored even where the run ends early."""

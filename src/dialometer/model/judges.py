@@ -61,7 +61,7 @@ class Judge(Part):
         default=None, description="Language models: how the model is reached; the command line may say it instead."
     )
     language: str = Field(
-        default="", description="Language models: in which of the study's languages it reads; the first if left out."
+        default="", description="Language models: in which of the study's languages it reads; the first by default."
     )
     items: Literal["all"] | list[str] = Field(default="all", description="Which items it rates: all, or these ids.")
     rubric: str = Field(

@@ -69,7 +69,7 @@ class Items(Part):
     )
     translated: bool = Field(
         default=False,
-        description="Studies in several languages: whether items are translated too; all raters read them as they are if left out.",
+        description="Studies in several languages: whether items are translated too; all raters read them as they are by default.",
     )
 
 
@@ -198,7 +198,7 @@ class StudySpec(Part):
     languages: list[LanguageTag] = Field(
         default_factory=list,
         description="Languages in which raters can take part; the first is the one that the texts are written in, the others "
-        "are in translations.<language>.yaml. Only `language` if left out.",
+        "are in translations.<language>.yaml. Only `language` by default.",
     )
     seed: int = Field(ge=0, description="All random draws start from it.")
     speakers: dict[SpeakerName, Role] = Field(

@@ -69,7 +69,7 @@ def simulate(
 ) -> SimulationProgress:
     """Lets raters arrive one after the other and work side by side until all have finished or left.
 
-    ``languages`` are the shares of raters that read the study in each of its languages; equal ones if left out.
+    ``languages`` are the shares of raters that read the study in each of its languages; equal ones by default.
     """
     shares = languages or dict.fromkeys(study.spec.all_languages, 1.0)
     habits = habits or Habits()

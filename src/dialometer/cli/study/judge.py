@@ -47,7 +47,7 @@ def add_to(app: typer.Typer) -> None:
         ] = "",
         language: Annotated[
             str,
-            typer.Option("--language", help="Which of the study's languages it reads; the first if left out."),
+            typer.Option("--language", help="Which of the study's languages it reads; the first by default."),
         ] = "",
         temperature: Annotated[
             float | None, typer.Option("--temperature", min=0, max=2, help="Of the model; its own by default.")

@@ -51,7 +51,7 @@ def add_to(app: typer.Typer) -> None:
             str,
             typer.Option(
                 "--languages",
-                help="Shares of raters by language, such as en=3,de=1; equal shares of the study's languages if left out.",
+                help="Shares of raters by language, such as en=3,de=1; equal shares of the study's languages by default.",
             ),
         ] = "",
         adjudicators: Annotated[

@@ -25,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
     def translate(
         folder: StudyDir,
         language: Annotated[
-            str, typer.Option("--language", "-l", help="One of the languages of the study; all of them if left out.")
+            str, typer.Option("--language", "-l", help="One of the languages of the study; all of them by default.")
         ] = "",
         export: Annotated[
             Path | None,

@@ -31,7 +31,7 @@ class SessionRequest(Given):
     source: Literal["model", "simulated", "person"] = Field(default="model", description="What kind of rater this is.")
     at_ms: Milliseconds | None = Field(default=None, description="The virtual clock of a simulated rater.")
     language: Annotated[str, Field(pattern=r"^[A-Za-z0-9\-]*$", max_length=35)] = Field(
-        default="", description="One of the study's languages; that of the study file if left out."
+        default="", description="One of the study's languages; that of the study file by default."
     )
 
 
