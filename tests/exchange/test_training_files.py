@@ -14,7 +14,8 @@ from dialometer.design.templates import template_folder
 from dialometer.errors import DialometerError
 from dialometer.exchange.formats import ImportOptions
 from dialometer.exchange.importing import import_files
-from dialometer.exchange.training_files import message_lines
+from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
+from dialometer.exchange.training_files import message_lines, preference_lines
 from dialometer.model.dialogue import Dialogue, Media, ToolCall, Turn
 from dialometer.model.study import Study
 from dialometer.readers import read_dialogues
@@ -87,6 +88,21 @@ def test_pairs_have_margins_and_counts_and_ties_are_counted(study):
     counts = {name: first[name] for name in ("margin", "n_chosen", "n_rejected", "n_ties", "n_both_bad")}
     assert counts == {"margin": 0.25, "n_chosen": 2, "n_rejected": 1, "n_ties": 0, "n_both_bad": 1}
     assert (second["item"], second["chosen_model"], second["rejected_model"]) == ("i3", "z", "x")
+
+
+def test_two_system_prompts_stand_beside_the_pair(tmp_path):
+    """They were the first messages of both sides, so that there was no common prompt, and a reward model learned from them."""
+    for name in ("x", "y"):
+        said = [{"role": "system", "content": f"Be {name}."}, *chat(name)]
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": "1", "messages": said}) + "\n")
+    study_from_outputs("pairs", [tmp_path / "x.jsonl", tmp_path / "y.jsonl"], tmp_path / "study")
+    study = load_study(tmp_path / "study")
+    row = {"item": study.items[0].id, "criterion": "preference", "system": "", "scale": "pairwise", "value": None}
+    table = pl.DataFrame([row | {"answer": '"x"', "order": "x|y"}])
+    (line,) = preference_lines(study, table, "preference").lines
+    assert line["prompt"] == [{"role": "user", "content": "Hi?"}]
+    assert (line["chosen"], line["rejected"]) == (chat("x")[1:], chat("y")[1:])
+    assert (line["chosen_system_prompt"], line["rejected_system_prompt"]) == ("Be x.", "Be y.")
 
 
 def test_pairs_come_back_as_dialogues_and_as_judgments(study, tmp_path):

@@ -167,14 +167,19 @@ def _by_ratings(judged: ItemJudgments) -> Iterator[_Preferred]:
 
 
 def _line(study: Study, item: Item, criterion: str, preferred: _Preferred) -> Message | None:
-    """One pair: what both have in common is the prompt. None where nothing is left that differs."""
-    chats = {system: as_messages_of(*_said(item, system)) for system in (preferred.chosen, preferred.rejected)}
-    chosen, rejected = chats[preferred.chosen], chats[preferred.rejected]
+    """One pair: what both have in common is the prompt. None where nothing is left that differs.
+
+    Two system prompts are not part of the chats, since a model would learn from them instead of the responses; they are kept beside.
+    """
+    said = {"chosen": _said(item, preferred.chosen), "rejected": _said(item, preferred.rejected)}
+    told = {f"{which}_system_prompt": prompt for which, (_, prompt) in said.items()}
+    is_told_the_same = len(set(told.values())) == 1
+    chosen, rejected = (as_messages_of(turns, prompt if is_told_the_same else "") for turns, prompt in said.values())
     n_same = next((n for n, both in enumerate(zip(chosen, rejected, strict=False)) if both[0] != both[1]), None)
     n_same = min(len(chosen), len(rejected)) if n_same is None else n_same
     if chosen == rejected or n_same in (len(chosen), len(rejected)):
         return None
-    about: Message = {"item": item.id, "criterion": criterion, **preferred.about}
+    about: Message = {"item": item.id, "criterion": criterion, **preferred.about, **({} if is_told_the_same else told)}
     if is_about_dialogues(study):
         known = {"chosen": preferred.chosen, "rejected": preferred.rejected}
         about |= {f"{which}_id": str(item.metadata.get(side, "")) for which, side in known.items()}
