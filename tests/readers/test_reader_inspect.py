@@ -1,5 +1,7 @@
 """Logs of Inspect, packed and as JSON."""
 
+import base64
+import io
 import json
 import zipfile
 
@@ -8,6 +10,7 @@ import pytest
 from dialometer.errors import ReadError
 from dialometer.model.dialogue import ToolCall
 from dialometer.readers import read_dialogues
+from dialometer.readers.zstandard import MOST_OF_A_BLOCK, most_bytes
 
 HEADER = {
     "version": 2,
@@ -84,3 +87,56 @@ def test_a_log_that_is_cut_says_what_to_do(tmp_path):
     (tmp_path / "log.eval").write_bytes(content[:-40])
     with pytest.raises(ReadError, match="inspect log convert"):
         list(read_dialogues(tmp_path / "log.eval", "inspect"))
+
+
+ZSTANDARD = base64.b85decode(
+    "P)h>@6aWAKT>wrNab0}|WO`2k002?|000XB003xZVPs`;E^2dcZYZ@c{Qy`s0swNv4iuoJI-?{ly_DO-1y^-"
+    "pVm34RziO=+Q3i$NanA;aJg0mlv!2aZ=nDTxh`M{eN+aDBLeD4x58yHj0suUPkRK)#P)h>@6aWAKT>wrNab3fXqFagp005r>000&M0047gZE$R"
+    "5b1yMpWpHm}XkRfdYIARHD77#B09XwK0MdsU8*oc?<UkgOZqbTH5N9k2(Iv-%$h1}xfGU0gF~%3*%0~iMV(N=)X>YTLA1H!Ag*td}Kwx+*-"
+    ">TiTi6<Nbe7wpp6~vAHm_F9hZSHj8jjpS?FA1ZsGICcNN@@<h%`tkSz61yWa7z%F<i=>b(kWzBwfCxiR;mp>D@#yI0|XQR003P8P8M-"
+    "p$@!WWp8x;=%>e)a761SMb75_8Y-MvVGGAqIZ)0d*F)nIzZ*C~HFZ}>mwFCfCNgW<wRjLChSgY-"
+    "|RaH?58bICWc6DB0yA=l}1aL411KDJAh>HrilenzLZYT5H+B;9fSx^Lt41F<S0RaJ<g3ET*Y3#fKIbh^vhDuS~>98qmZk<2fc&F>)-"
+    "fbsi=fdf$4z;U~JI}!B%5ngD=Rr<S*quxY09aEnu2yE$|55WaR4C~bSrF|Vf_L_6IyYfL0Z>Z;0u%!j0001808SQhU3~^*dQSiV08#(|01E&B0"
+    "0000000000Du7i0001JWnpAxaxQ9fZ*EXa0Rj{Q6aWAKT>wrNab3fXqFagp005r>000&M0000000000004jicmMzZb75_8Y-"
+    "MvVF<)hHZ)0d*F)nIzZ*EXa0Rj{Q6aWAKT>wrNab3yznirn{007Ma000&M0000000000004jiHUR(tb75_8Y-"
+    "MvVGGAqIZ)0d*F)nIzZ*EXa1qJ{B000930|3DQ000RB00000"
+)
+"""Two samples, packed by the package zipfile-zstd 0.0.4, with which Inspect 0.3.285 packs its logs."""
+
+
+def test_logs_packed_with_zstandard_are_read(tmp_path):
+    """They were refused before: Python cannot unpack them before 3.14."""
+    (tmp_path / "log.eval").write_bytes(ZSTANDARD)
+    dialogues = list(read_dialogues(tmp_path / "log.eval"))
+    assert [turn.text for turn in dialogues[0].turns] == ["What is 1 + 1?", "It is 2. " + "Sure. " * 40 + "é"]
+    assert [dialogue.id for dialogue in dialogues] == ["1", "2"]
+    assert dialogues[1].metadata["scores"] == {"includes": "C"}
+
+
+def test_damaged_zstandard_is_refused_in_words(tmp_path):
+    with zipfile.ZipFile(io.BytesIO(ZSTANDARD)) as zipped:
+        start = zipped.getinfo("samples/1_epoch_1.json").header_offset
+    refused = 0
+    for place in range(start + 60, start + 200, 7):
+        changed = bytearray(ZSTANDARD)
+        changed[place] ^= 0xFF
+        path = tmp_path / f"{place}.eval"
+        path.write_bytes(changed)
+        with pytest.raises(ReadError, match="the log cannot be read"):
+            list(read_dialogues(path))
+        refused += 1
+    assert refused == 20
+
+
+def test_how_much_comes_out_is_known_before_it_is_unpacked():
+    start = (0xFD2FB528).to_bytes(4, "little") + bytes([0, 0x58])  # a window, no size, no checksum
+
+    def block(kind, size, is_last):
+        return ((size << 3) + (kind << 1) + is_last).to_bytes(3, "little")
+
+    frame = start + block(0, 5, 0) + b"abcde" + block(1, 100_000, 0) + b"x" + block(2, 4, 1) + b"...."
+    skipped = (0x184D2A50).to_bytes(4, "little") + (3).to_bytes(4, "little") + b"abc"
+    assert most_bytes(skipped + frame + frame) == 2 * (5 + 100_000 + MOST_OF_A_BLOCK)
+    for broken in (frame[:-1], frame[:8], b"gzip", frame[:5]):
+        with pytest.raises(zipfile.BadZipFile):
+            most_bytes(broken)

@@ -12,6 +12,7 @@ from typing import Any
 from dialometer.errors import DialometerError
 from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry
 from dialometer.readers.workbook import ZIP_MAGIC
+from dialometer.readers.zstandard import METHOD, read_zstandard
 
 _HEADERS = ("header.json", "_journal/start.json", "start.json")
 """Where versions of Inspect keep what is known of the whole evaluation; the first one that is there counts."""
@@ -40,14 +41,20 @@ def log_lines(path: Path) -> Iterator[bytes]:
             header = next((name for name in _HEADERS if name in names), None)
             if header is None:
                 raise EvalLogError("the log has no header", where=str(path), remedy=_REMEDY)
-            about = json.loads(read_entry(packed, header, allowance))
+            about = json.loads(_content(packed, header, allowance))
             known = about.get("eval") if isinstance(about, dict) else None
             for name in sorted(name for name in names if name.startswith(_SAMPLES) and name.endswith(".json")):
-                sample = json.loads(read_entry(packed, name, allowance))
+                sample = json.loads(_content(packed, name, allowance))
                 yield json.dumps(_without_nan({"eval": known, "samples": [_needed(sample)]})).encode() + b"\n"
     except (OSError, ValueError, LookupError, RecursionError, *DAMAGED) as error:
         what = "it is packed in a way that cannot be read here" if isinstance(error, NotImplementedError) else error
         raise EvalLogError(f"the log cannot be read: {what}", where=str(path), remedy=_REMEDY) from error
+
+
+def _content(packed: zipfile.ZipFile, name: str, allowance: Allowance) -> bytes:
+    entry = packed.getinfo(name)
+    is_zstandard = entry.compress_type == METHOD
+    return read_zstandard(packed, entry, allowance) if is_zstandard else read_entry(packed, entry, allowance)
 
 
 def _needed(sample: Any) -> Any:

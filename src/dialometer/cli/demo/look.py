@@ -198,24 +198,25 @@ def _show_table(file: Path, found: dict[str, Any]) -> None:
 
     from dialometer.cli.console import print_prose
 
-    what = "a table that is no file of dialogues" if found["ratings"] is None else "a table of ratings"
+    shown = escape(str(file))
+    is_asked = {"question", "expected_answer"} <= set(found["columns"])
+    what = "questions with expected answers" if is_asked else "a table that is no file of dialogues"
+    what = what if found["ratings"] is None else "a table of ratings"
     _print(f"[bold]{escape(file.name or str(file))}[/]: {what}")
     _show_forms(found)
     print_prose(escape(f"Columns: {', '.join(found['columns'])}"))
-    shown = escape(str(file))
     if found["ratings"] is not None:
         named = ",".join(found["ratings"])
         named = named if named.replace(",", "").isidentifier() else shlex.quote(named)
         criteria = f" --criteria {escape(named)}" if found["ratings"] else ""
         print_prose(f"\n[bold]dialometer import my-study {shown} --format long{criteria}[/] imports it as ratings.")
-        return
-    print_prose(
-        f"\nIf it holds judgments, [bold]dialometer import my-study {shown} --format votes[/] reads one choice between two "
-        "systems a row, [bold]--format long[/] one rating a row; [bold]--map[/] says which column is which."
-    )
-    if {"question", "expected_answer"} <= set(found["columns"]):
-        print_prose(f"[bold]dialometer retrieval evaluate KB {shown}[/] asks retrievers these questions.")
+    elif is_asked:
+        print_prose(f"\n[bold]dialometer retrieval evaluate KB {shown}[/] asks retrievers these questions.")
     else:
+        print_prose(
+            f"\nIf it holds judgments, [bold]dialometer import my-study {shown} --format votes[/] reads one choice between "
+            "two systems a row, [bold]--format long[/] one rating a row; [bold]--map[/] says which column is which."
+        )
         print_prose(
             f"If it holds what systems answered, [bold]dialometer new compare my-study --responses {shown}[/] has raters "
             "rate it."
