@@ -9,6 +9,7 @@ import pytest
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.data import load_data
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.families.judged.report import _JudgedRun
 from dialometer.analysis.families.judged.scores import judged_criteria
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
 from dialometer.design.load import load_study
@@ -38,6 +39,15 @@ def data(tmp_path_factory):
         }
         assert chances == {0.25}
         yield load_data(study, store)
+
+
+def test_a_judge_that_makes_the_interval_wider_is_not_said_to_make_it_narrower(data):
+    run = _JudgedRun(data, Options(confidence=0.95, n_resamples=100, seed=1, correction="holm"))
+    wide = [
+        replace(one, both=replace(one.both, low=one.people.low - 0.1, high=one.people.high + 0.1)) for one in run.found
+    ]
+    run.__dict__["found"] = wide
+    assert "The interval is no narrower with the judge than for raters alone." in run.certainty()
 
 
 def test_the_report_answers_with_the_corrected_estimate(data):

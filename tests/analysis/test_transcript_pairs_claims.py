@@ -107,8 +107,8 @@ def test_with_enough_pairs_a_strategy_is_claimed_in_general(study):
     assert found.answer.startswith("Raters preferred the experimental version for all 5 strategies, from ")
     assert "in general" not in found.answer
     assert [claim.is_general for claim in found.claims] == [True] * 5
-    assert "5 of 5 preferences are significant (largest" in found.certainty
-    assert "for other raters and other transcript pairs, and 5 of 5" in found.certainty
+    assert "ll 5 preferences are significant (largest" in found.certainty
+    assert "for other raters and other transcript pairs, and all 5" in found.certainty
     assert all("other transcript pairs included" in headline.sentence for headline in found.headlines[1:])
 
 

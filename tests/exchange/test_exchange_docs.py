@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from commands import result_of
-from dialometer.exchange.export_tables import ANSWERS, CHAT_TURNS, FINDINGS, SCREENS, judgments_table, sessions_table
+from dialometer.exchange.export_tables import ANSWERS, CHAT_TURNS, FLAGS, SCREENS, judgments_table, sessions_table
 from dialometer.exchange.formats import FORMATS
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDE = "\n".join((DOCS / "how-to" / name).read_text(encoding="utf-8") for name in ("export.md", "import.md"))
 REFERENCE = (DOCS / "reference" / "export.md").read_text(encoding="utf-8")
-TABLES = [judgments_table([]), ANSWERS, sessions_table([]), SCREENS, FINDINGS, CHAT_TURNS]
+TABLES = [judgments_table([]), ANSWERS, sessions_table([]), SCREENS, FLAGS, CHAT_TURNS]
 DATA = Path(os.environ.get("DIALOMETER_DATA", "missing")) / "rankme"
 
 

@@ -255,7 +255,7 @@ def readme(study: Study, *, archive: str, sources: Sequence[str], about: dict[st
         else "It was not frozen before data were collected."
     )
     withheld = (
-        f"\nLeft out because they name raters: {', '.join(about['withheld'])}. No number depends on them.\n"
+        f"\nExcluded because they name raters: {', '.join(about['withheld'])}. No number depends on them.\n"
         if about["withheld"]
         else ""
     )

@@ -56,7 +56,7 @@ class Presentation(Part):
         description="Responses of more words are cut at the same height, with a button to show all; never by default.",
     )
     system_prompt: Shown = Field(default="hidden", description="Whether raters can open the system prompt.")
-    tools: ToolsShown = Field(default="folded", description="Tool calls: open, to be opened, or left out.")
+    tools: ToolsShown = Field(default="folded", description="Tool calls: shown, folded or hidden.")
     word_count: Shown = Field(default="hidden", description="Whether the number of words is shown below a response.")
     variables: dict[str, RaterText] = Field(
         default_factory=dict, description="Free-form values; {{name}} in texts and questions is replaced by them."

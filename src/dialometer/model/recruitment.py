@@ -21,7 +21,7 @@ class Recruitment(Part):
     currency: str = Field(default="USD", min_length=3, max_length=3)
     fee_percent: float = Field(default=0, ge=0, description="What the platform takes on top of the pay.")
     minutes: float | None = Field(
-        default=None, gt=0, description="Length told to raters; estimated from the items by default."
+        default=None, gt=0, description="Length announced to raters; estimated from the items by default."
     )
     description: str = Field(
         default="", description="What raters read about the study on the platform; the title by default."

@@ -64,7 +64,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Let bots answer the same contexts. Next: dialometer new anchoring my-study --responses items.jsonl
 
-        Each item tells which weights, which way of decoding and which seed made its responses; a file beside the items holds
+        Each item names the weights, the way of decoding and the seed that made its responses; a file beside the items holds
         the whole record of every bot.
         """
         from dialometer.cli.bots._shared import decoding_of, named_bots

@@ -150,7 +150,7 @@ def _write_form(study: Study, tool: AnnotationTool, target: Path, *, force: bool
         soft_wrap=True,
     )
     for what in made.left_out:
-        results.print(f"[yellow]left out:[/] {escape(what)}", soft_wrap=True)
+        results.print(f"[yellow]excluded:[/] {escape(what)}", soft_wrap=True)
     results.print(f"{KEY_FILE} says which system is where: keep it from raters, and beside the answers for the import.")
     results.print(
         f"Afterwards: [bold]dialometer import {escape(str(study.folder))} ANSWERS --format {tool.value}[/]",
@@ -184,7 +184,7 @@ def _write_training(
     noun = "preference pairs" if is_pairs else "dialogues with judgments"
     results.print(f"Wrote [bold]{escape(str(target))}[/]: {n:,} {noun}", soft_wrap=True)
     for words, count in made.left_out.items():
-        results.print(f"[yellow]left out:[/] {count:,} {escape(words)}", soft_wrap=True)
+        results.print(f"[yellow]excluded:[/] {count:,} {escape(words)}", soft_wrap=True)
 
 
 def _reporter() -> Report:
@@ -227,7 +227,7 @@ def _print_summary(written: Export) -> None:
     if written.sources.get("simulated"):
         results.print(
             f"[yellow]{written.sources['simulated']:,} of {sum(written.sources.values()):,} sessions are simulated:[/] "
-            "the column 'source' tells which.",
+            "the column 'source' says which.",
             soft_wrap=True,
         )
     results.print(

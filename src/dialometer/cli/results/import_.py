@@ -43,9 +43,7 @@ Map = Annotated[
     typer.Option("--map", metavar="ROLE=COLUMN", help="Which column is what; ROLE=:TEXT for all rows alike. Repeat."),
 ]
 Criteria = Annotated[str, typer.Option("--criteria", metavar="COLUMN,…", help="Columns that hold one criterion each.")]
-Questions = Annotated[
-    str, typer.Option("--questions", metavar="COLUMN,…", help="Columns that tell something about the rater.")
-]
+Questions = Annotated[str, typer.Option("--questions", metavar="COLUMN,…", help="Columns about the rater.")]
 TimeFormat = Annotated[
     str, typer.Option("--time-format", metavar="FORM", help="Format of times, such as '%m/%d/%Y %H:%M:%S'.")
 ]
@@ -211,7 +209,7 @@ def _print_file(file: ImportedFile, zeros: str, *, is_dry_run: bool) -> None:
     if file.unread:
         table.add_row("  [yellow]not read[/]", escape(", ".join(file.unread)))
     for what, n in file.left_out.items():
-        table.add_row("  [yellow]left out[/]", f"{n:,} {escape(what)}")
+        table.add_row("  [yellow]excluded[/]", f"{n:,} {escape(what)}")
     if file.n_zeros:
         kept = f"{_n(file.n_zeros, 'rating')} of zero, which has no logarithm. Kept; the report uses in their place "
         table.add_row("  [yellow]zeros[/]", f"{kept}{ZERO_RULES[zeros]} (analysis: zeros: {zeros})")

@@ -121,7 +121,7 @@ class StudyRatings:
 def crowd_of(
     path: Path, kb: KnowledgeBase, query_set: QuerySet, database: str = "", *, lenient: bool = False
 ) -> StudyRatings:
-    """Ratings from a table, or from the folder of a judged study (raters left out by its rules do not count)."""
+    """Ratings from a table, or from the folder of a judged study (raters excluded by its rules do not count)."""
     from dialometer.cli.console import errors
     from dialometer.retrieval.labels.crowd_ratings import read_crowd_ratings
 

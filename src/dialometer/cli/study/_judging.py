@@ -374,7 +374,7 @@ def _tell_usage(asking: Asking, spent: Usage, settings: JudgeSettings) -> None:
     )
     cost = _cost(settings, spent)
     price = f", {cost:,.4f} at the given prices" if cost is not None else ""
-    untold = f" ({spent.n_untold:,} requests told no tokens)" if spent.n_untold else ""
+    untold = f" ({spent.n_untold:,} requests reported no tokens)" if spent.n_untold else ""
     results.print(f"{spent.n_tokens_in:,} tokens read, {spent.n_tokens_out:,} written{untold}{price}")
 
 

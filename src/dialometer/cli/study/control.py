@@ -30,7 +30,7 @@ def add_to(app: typer.Typer) -> None:
         folder: StudyDir,
         action: Annotated[Action, typer.Argument(help="What to do.", show_default=False)],
         number: Annotated[
-            int | None, typer.Argument(help="With quota: how many raters at most; leave out for no limit.")
+            int | None, typer.Argument(help="With quota: how many raters at most; omit for no limit.")
         ] = None,
         condition: Annotated[
             str, typer.Option("--condition", help="One condition, such as anchor=both,layout=together.")

@@ -193,7 +193,7 @@ def kruskal_wallis(groups: Sequence[ArrayLike], *, label: str = "") -> Estimate:
     if len(arrays) < 2 or any(len(array) == 0 for array in arrays):
         return unknown(method, "a group is empty: leave it out or recruit raters for it", n=n, label=label)
     if np.ptp(np.concatenate(arrays)) == 0:
-        return unknown(method, "all values are equal: ranks cannot tell the groups apart", n=n, label=label)
+        return unknown(method, "all values are equal: ranks cannot distinguish the groups", n=n, label=label)
     tested = stats.kruskal(*arrays)
     return Estimate(
         value=float(tested.statistic) / (n - 1),

@@ -82,7 +82,7 @@ def mann_whitney(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9
         return unknown(method, EMPTY, n=n, label=label)
     pooled = np.concatenate([a, b])
     if np.ptp(pooled) == 0:
-        return unknown(method, "all values are equal: ranks cannot tell the groups apart", n=n, label=label)
+        return unknown(method, "all values are equal: ranks cannot distinguish the groups", n=n, label=label)
     has_ties = len(np.unique(pooled)) < n
     is_exact = not has_ties and max(len(a), len(b)) <= MOST_EXACT
     kind = "exact" if is_exact else "asymptotic"

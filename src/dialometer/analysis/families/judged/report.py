@@ -188,6 +188,9 @@ class _JudgedRun:
         if all(not one.weight for one in known):
             return "The judge adds nothing here: its weight is zero, and the estimates are those of raters alone."
         narrower = float(np.median([one.narrower for one in known]))
+        if narrower < 0.005:
+            what = "interval is" if len(known) == 1 else "intervals are"
+            return f"The {what} no narrower with the judge than for raters alone."
         times = float(np.median([one.n_worth / one.both.n for one in known]))
         ends = [(one.n_worth_low / one.both.n, one.n_worth_high / one.both.n) for one in known if one.n_worth_low > 0]
         sure = ""

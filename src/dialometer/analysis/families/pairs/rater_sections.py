@@ -174,7 +174,7 @@ def _side_words(data: StudyData, overall: Estimate, was_first: Flags) -> tuple[s
     share = float(np.mean(was_first))
     if not 0 < share < 1:
         return (
-            "The experimental version always stood on the same side, so its advantage cannot be separated from that of the side. "
+            "The experimental version was always on the same side, so its advantage cannot be separated from that of the side. "
             "Set system_order to random or counterbalanced.",
         )
     text = f"{with_interval(overall, is_percent=True)} of the choices went to the transcript shown first "

@@ -144,9 +144,8 @@ def _counted(tests: Sequence[Estimate], word: str = "") -> str:
     clear = [p_adjusted(test) for test in tests if is_significant(test)]
     largest = f"({'largest ' if len(clear) > 1 else ''}{p_words(max(clear))})" if clear else ""
     verb = ("is " if len(clear) < 2 else "are ") + word if word else ""
-    counted = (
-        f"{len(clear) or 'none'} of {n_of(len(tests), 'preference') if word else len(tests)} {verb}{largest}".strip()
-    )
+    some = "all" if len(clear) == len(tests) > 1 else f"{len(clear) or 'none'} of"
+    counted = f"{some} {n_of(len(tests), 'preference') if word else len(tests)} {verb}{largest}".strip()
     return f"{counted} " if word else counted
 
 

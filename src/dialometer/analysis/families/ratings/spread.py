@@ -52,7 +52,7 @@ def distribution_section(study: Study, measures: Measures) -> Section:
         rated_enough = {name for name, n in zip(measure.book.raters, n_ratings, strict=True) if n >= FEWEST_RATINGS}
         if always := [name for name in measure.constant_raters if name in rated_enough]:
             paragraphs.append(
-                f"{measure.label}: always the same number by {listed(always)}; such raters cannot tell systems apart."
+                f"{measure.label}: always the same number by {listed(always)}; such raters cannot distinguish systems."
             )
     return Section("distribution", "Distribution of the ratings", tuple(paragraphs), tuple(parts))
 

@@ -303,7 +303,7 @@ def place_section(data: StudyData, given: BestWorstData, options: Options) -> Se
     size = (given.choices.shown >= 0).sum(axis=1)
     if not (given.place > 0).any() or len(np.unique(size)) != 1:
         raise NotEnoughData(
-            "the data do not say where each system stood on the screen, or sets differ in size",
+            "the data do not say where each system was on the screen, or sets differ in size",
             remedy="import the order in which systems were shown",
         )
     k = int(size[0])
