@@ -32,8 +32,8 @@ from dialometer.errors import DialometerError
 
 LIMIT_S = 2.0
 """Processor time that one input may take; the machine may be busy with other things."""
-SILENT_S = 60.0
-"""After so long without an answer a process is taken to hang in a way that no signal reaches."""
+SILENT_S = 300.0
+"""After so long at one input a process is taken to hang in a way that no signal reaches; a busy machine may be slow."""
 MORE_MEMORY = 2**30
 """What the process may take beyond what it has when everything is imported."""
 CHUNK = 250
@@ -217,7 +217,9 @@ class Workers:
         self.context = multiprocessing.get_context("spawn")  # polars does not survive a fork
         self.seed = seed
         self.names = names
-        self.busy: dict[Connection, tuple[Any, Any, tuple[int, int], float]] = {}
+        self.busy: dict[Connection, tuple[Any, Any, tuple[int, int]]] = {}
+        self.seen: dict[Connection, tuple[int, float]] = {}
+        """The input at which each busy process was seen, and since when."""
         self.idle = [self._start() for _ in range(n)]
 
     def _start(self) -> tuple[Connection, Any, Any]:
@@ -232,21 +234,24 @@ class Workers:
         """Hands a chunk to an idle process."""
         connection, process, current = self.idle.pop()
         connection.send(chunk)
-        self.busy[connection] = (process, current, chunk, time.monotonic())
+        self.busy[connection] = (process, current, chunk)
 
     def results(self) -> list[Chunk | Lost]:
         """What is done by now, and what was lost."""
         done: list[Chunk | Lost] = []
         for connection in wait(list(self.busy), timeout=1.0):
             assert isinstance(connection, Connection)
-            process, current, chunk, _ = self.busy.pop(connection)
+            process, current, chunk = self.busy.pop(connection)
             try:
                 done.append(connection.recv())
                 self.idle.append((connection, process, current))
             except (EOFError, OSError):
                 done.append(self._lost(process, current, chunk, "died"))
-        for connection, (process, current, chunk, started) in list(self.busy.items()):
-            if time.monotonic() - started > SILENT_S + CHUNK * LIMIT_S:
+        for connection, (process, current, chunk) in list(self.busy.items()):
+            number, since = self.seen.get(connection, (-1, 0.0))
+            if number != current.value:
+                self.seen[connection] = int(current.value), time.monotonic()
+            elif time.monotonic() - since > SILENT_S:
                 del self.busy[connection]
                 process.kill()
                 done.append(self._lost(process, current, chunk, "hang"))
