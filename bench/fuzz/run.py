@@ -37,6 +37,8 @@ SILENT_S = 300.0
 MORE_MEMORY = 2**30
 """What the process may take beyond what it has when everything is imported."""
 CHUNK = 250
+STARTING = -1
+"""In place of an input's number, while a process makes all valid files and reads them once."""
 
 
 class TooSlow(BaseException):
@@ -224,7 +226,7 @@ class Workers:
 
     def _start(self) -> tuple[Connection, Any, Any]:
         ours, theirs = self.context.Pipe()
-        current = self.context.Value("q", -1, lock=False)
+        current = self.context.Value("q", STARTING, lock=False)
         process = self.context.Process(target=work, args=(self.seed, theirs, current, self.names), daemon=True)
         process.start()
         theirs.close()
@@ -248,10 +250,10 @@ class Workers:
             except (EOFError, OSError):
                 done.append(self._lost(process, current, chunk, "died"))
         for connection, (process, current, chunk) in list(self.busy.items()):
-            number, since = self.seen.get(connection, (-1, 0.0))
+            number, since = self.seen.get(connection, (STARTING, 0.0))
             if number != current.value:
                 self.seen[connection] = int(current.value), time.monotonic()
-            elif time.monotonic() - since > SILENT_S:
+            elif number != STARTING and time.monotonic() - since > SILENT_S:
                 del self.busy[connection]
                 process.kill()
                 done.append(self._lost(process, current, chunk, "hang"))
@@ -260,6 +262,8 @@ class Workers:
     def _lost(self, process: Any, current: Any, chunk: tuple[int, int], what: str) -> Lost:
         process.join(5)
         number = int(current.value)
+        if number == STARTING:
+            raise SystemExit(f"a process ended before its first input (exit code {process.exitcode})")
         self.idle.append(self._start())
         failure = Failure(number, "", what, f"exit code {process.exitcode}", "the process was lost")
         return Lost(failure, chunk)
