@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialometer.analysis.families.conversations.rating_shape import TESTS, rating_shape
+from dialometer.analysis.base.wording import p_words
+from dialometer.analysis.families.conversations.rating_shape import TESTS, _words, rating_shape
 from dialometer.readers.dialogue_file import read_dialogues
 
 POINTS = ["1", "2", "3", "4", "5"]
@@ -34,6 +35,13 @@ def test_shapes_are_recognised(shares, shape):
     found = rating_shape(place, POINTS, raters)
     assert found.shape == shape
     assert [one.value for one in found.shares] == pytest.approx(np.bincount(place, minlength=5) / 600)
+
+
+def test_a_hump_is_said_with_its_own_test():
+    place, raters = drawn((0.1, 0.2, 0.4, 0.2, 0.1), 100, 1)
+    found = rating_shape(place, POINTS, raters)
+    assert found.shape == "hump"
+    assert f"(both ends against between {p_words(found.index.p_value)})" in _words("Overall", found)
 
 
 def test_differences_are_those_of_the_shares():

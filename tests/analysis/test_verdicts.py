@@ -201,6 +201,18 @@ def test_what_to_do_next_follows_from_the_verdict(likert):
     assert "Declare the comparison" in next_steps([], 20, 30)[0]
 
 
+def test_tasks_that_are_no_sample_are_not_asked_for(template):
+    talk = template("chat")
+
+    def collect(**details):
+        one = a_test("juno", "tak", 0.3, 0.14, about="Overall")
+        one = dataclasses.replace(one, details={**one.details, **details})
+        return next_steps([hypothesis_on(talk, one)], n_raters=20, n_items=2)[0]
+
+    assert "about 71 raters (now 20) would show it" in collect()
+    assert "about 71 raters and 15 tasks (now 20 and 4) would show it" in collect(n_raters=20, n_items=4)
+
+
 def test_one_rater_is_asked_for_more_raters_and_not_for_less(likert):
     alone = dataclasses.replace(
         a_test("a", "b", 46.6, math.nan), low=math.nan, high=math.nan, statistic=math.nan, df=()

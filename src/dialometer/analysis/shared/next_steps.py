@@ -136,11 +136,14 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
         max((int(test.details.get(key, n)) for test in left), default=n)
         for key, n in (("n_raters", n_raters), ("n_questions", n_items))
     )
+    is_talk = main.study.spec.items.kind in ("chat", "arena")  # there the tests know whether tasks are a sample
+    if is_talk:
+        n_items = max((int(test.details.get("n_items", 1)) for test in left), default=1)
     raters, items = (math.ceil(factor * n) for n in (n_raters, n_items))
     grown, now = n_of(raters, "rater"), f"now {n_raters:,}"
     # Between conditions raters differ, not items: every condition has the same items.
     if main.comparison.between == "systems" and not main.options.has_fixed_items and n_items > 1:
-        noun = "question" if any("n_questions" in test.details for test in left) else "item"
+        noun = "task" if is_talk else "question" if any("n_questions" in test.details for test in left) else "item"
         grown += f" and {n_of(items, noun)}"
         now += f" and {n_items:,}"
     return (

@@ -151,6 +151,8 @@ def _words(label: str, shape: RatingShape) -> str:
     tests = listed(
         f"{name} {p_words(float(contrast.details['p_adjusted']))}" for name, contrast in shape.contrasts.items()
     )
+    if shape.shape == "hump":
+        return f"{text}The ratings are {SHAPE_WORDS[shape.shape]} (both ends against between {p_words(shape.index.p_value)})."
     return f"{text}The ratings are {SHAPE_WORDS[shape.shape]} ({tests}; Holm)."
 
 
@@ -205,7 +207,8 @@ def _tests_table(name: str, shapes: Mapping[tuple[str, str], RatingShape]) -> Ta
         tuple(rows),
         caption="The shape is what the three differences of shares support, tested with raters as clusters and corrected (Holm) "
         "within each row; a J needs all three above 0. Between: the mean share of the points between the ends. Index: mean "
-        "share of the two ends minus that of a point between, 0 where all points are chosen alike.",
+        "share of the two ends minus that of a point between, 0 where all points are chosen alike; ratings are between the ends "
+        "where it is significantly below 0.",
     )
 
 

@@ -198,9 +198,9 @@ def _lengths_table(name: str, ratings: SelfRatings, known: list[str]) -> Table:
         (
             Column("system", "System"),
             Column("length", "Length"),
-            Column("low", "Lower quartile", "number", 1),
-            Column("median", "Median", "number", 1),
-            Column("high", "Upper quartile", "number", 1),
+            Column("low", "Lower quartile", "number", 0),
+            Column("median", "Median", "number", 0),
+            Column("high", "Upper quartile", "number", 0),
             Column("n", "Dialogues", "count"),
         ),
         tuple(rows),
