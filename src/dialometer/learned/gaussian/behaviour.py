@@ -170,7 +170,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 Floats = NDArray[np.float64]
-_FADE = 0.7  # weight of a turn against the next one in the vector that stands for the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,19 +224,6 @@ def _seeded(vectors: Floats, seeds: Floats) -> dict[str, float]:
     near = vectors @ seeds.T
     nearness = {f"seed_{n:02d}_most": float(value) for n, value in enumerate(near.max(axis=0))}
     return nearness | {f"seed_{n:02d}_mean": float(value) for n, value in enumerate(near.mean(axis=0))}
-
-
-def pooled(dialogue: Dialogue, vectors: Floats) -> Floats:
-    """One vector for the dialogue: mean and fading mean of the user's turns, then the same of the agent's."""
-    parts = []
-    for role in ("user", "agent"):
-        own = vectors[np.array([turn.role == role for turn in dialogue.turns], dtype=bool)]
-        if not len(own):
-            parts += [np.zeros(vectors.shape[1])] * 2
-            continue
-        weights = _FADE ** np.arange(len(own))[::-1]
-        parts += [own.mean(axis=0), (weights[:, None] * own).sum(axis=0) / weights.sum()]
-    return np.concatenate(parts)
 
 
 def seed_sentences() -> tuple[Sequence[str], Sequence[str]]:

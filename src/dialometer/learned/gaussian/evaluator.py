@@ -37,6 +37,7 @@ from dialometer.learned.gaussian.kernel import (
 )
 from dialometer.model.dialogue import Dialogue
 from dialometer.neural.tfidf import Tfidf
+from dialometer.neural.word_vectors import WordVectors
 from dialometer.neural.work import QUIET, Work
 from dialometer.readers.arrays import ArraysError, read_arrays
 
@@ -59,7 +60,6 @@ class GaussianEvaluator(Evaluator):
         *,
         centre: float,
         temperature: float,
-        unit: float,
     ) -> None:
         self.describer = describer
         self.known = known
@@ -67,23 +67,23 @@ class GaussianEvaluator(Evaluator):
         self.posterior = posterior
         self.centre = centre
         self.temperature = temperature
-        self.unit = unit
-        """Points of the rating scale in one unit of the kernel."""
 
     def score(self, dialogues: Sequence[Dialogue], report: Report | None = None, work: Work = QUIET) -> DialogueScores:
         """Scores; 0 is a typical training dialogue, a difference is the logarithm of odds."""
         scores = []
         for start in range(0, len(dialogues), _PART):
             part = dialogues[start : start + _PART]
-            scores.append(self.score_table(self._describe(part, work)))
+            scores.append(self.score_table(self.describe(part, work)))
             if report is not None:
                 report(start + len(part), len(dialogues))
         values = np.concatenate([part_scores.values for part_scores in scores]) if scores else np.empty(0)
         deviations = np.concatenate([part_scores.deviations for part_scores in scores]) if scores else np.empty(0)
         return DialogueScores(values, deviations, values[None, :])
 
-    def _describe(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> FeatureTable:
-        return describe(dialogues, work, has_meaning="meaning" in self.describer.aspects)
+    def describe(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> FeatureTable:
+        """Features of dialogues as those it was trained on were described."""
+        has_meaning = "meaning" in self.describer.aspects
+        return describe(dialogues, work, has_meaning=has_meaning, vectors=self.describer.vectors)
 
     def score_table(self, table: FeatureTable) -> DialogueScores:
         """Scores of dialogues whose features are known."""
@@ -91,7 +91,7 @@ class GaussianEvaluator(Evaluator):
         cross = likeness(described, self.known).kernel(self.settings)
         values = (self.posterior.predict(cross) - self.centre) / self.temperature
         spread = self.posterior.deviations(cross, own_kernel(described, self.settings))
-        return DialogueScores(values, spread * self.unit / self.temperature, values[None, :])
+        return DialogueScores(values, spread * self.posterior.unit / self.temperature, values[None, :])
 
     def expected_ratings(self, table: FeatureTable) -> NDArray[np.float64]:
         """The rating expected of dialogues whose features are known, on the scale from 1 to 5 that training used."""
@@ -99,18 +99,18 @@ class GaussianEvaluator(Evaluator):
 
     def features(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> NDArray[np.float32]:
         """Normal scores of behaviour and meaning: a space in which neighbours are alike in quality."""
-        return self.describer(self._describe(dialogues, work)).scores.astype(np.float32)
+        return self.describer(self.describe(dialogues, work)).scores.astype(np.float32)
 
     def compare(self, first: Dialogue, second: Dialogue) -> DialogueComparison:
         """Which of two is better; ``low`` and ``high`` are the ends of a 95 % interval of the model's own uncertainty."""
-        described = self.describer(self._describe([first, second]))
+        described = self.describer(self.describe([first, second]))
         cross = likeness(described, self.known).kernel(self.settings)
         values = self.posterior.predict(cross) / self.temperature
         own = likeness(described, described).kernel(self.settings)
         # The variance of a difference: that of a "dialogue" whose kernel row is the difference of the two rows.
         apart = cross[:1] - cross[1:]
         variance = np.array([own[0, 0] + own[1, 1] - 2 * own[0, 1]])
-        spread = float(self.posterior.deviations(apart, variance)[0]) * self.unit / self.temperature
+        spread = float(self.posterior.deviations(apart, variance)[0]) * self.posterior.unit / self.temperature
         gap = float(values[0] - values[1])
         chances = sigmoid(np.array([gap, gap - _WIDE * spread, gap + _WIDE * spread]))
         return DialogueComparison(float(chances[0]), float(chances[1]), float(chances[2]), 1)
@@ -127,7 +127,7 @@ class GaussianEvaluator(Evaluator):
             "mean": self.posterior.mean,
             "centre": self.centre,
             "temperature": self.temperature,
-            "unit": self.unit,
+            "unit": self.posterior.unit,
             "words": [_words(side) for side in (self.describer.user_words, self.describer.agent_words)],
             "about": dict(about or {}),
         }
@@ -160,6 +160,9 @@ def _arrays(evaluator: GaussianEvaluator) -> dict[str, Any]:
         "scores": evaluator.known.scores,
         "sorted_values": evaluator.describer.normal.sorted_values,
     }
+    if evaluator.describer.vectors is not None:
+        arrays["pieces"] = evaluator.describer.vectors.pieces
+        arrays["piece_vectors"] = evaluator.describer.vectors.vectors.astype(np.float16)
     for name, side in (("user", evaluator.describer.user_words), ("agent", evaluator.describer.agent_words)):
         if side is not None:
             arrays[f"{name}_idf"] = side.idf
@@ -187,7 +190,7 @@ def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> GaussianEval
     ):
         raise ValueError("its arrays do not fit each other")
     sides = [_side(words, numbers, name) for name, words in zip(("user", "agent"), content["words"], strict=True)]
-    describer = Describer(aspects, sides[0], sides[1], NormalScores(sorted_values))
+    describer = Describer(aspects, sides[0], sides[1], NormalScores(sorted_values), _word_vectors(numbers))
     known = []
     for number, side in enumerate(side for side in sides if side is not None):
         parts = tuple(numbers[f"words_{number}_{part}"] for part in ("data", "indices", "indptr"))
@@ -202,10 +205,11 @@ def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> GaussianEval
         describer,
         Described(tuple(known), scores),
         KernelSettings(**{name: _number(value) for name, value in content["settings"].items()}),
-        Posterior(numbers["weights"], _number(content["mean"]), (factor.astype(np.float64), True)),
+        Posterior(
+            numbers["weights"], _number(content["mean"]), (factor.astype(np.float64), True), _number(content["unit"])
+        ),
         centre=_number(content["centre"]),
         temperature=_number(content["temperature"]),
-        unit=_number(content["unit"]),
     )
 
 
@@ -232,6 +236,15 @@ def _side(words: Any, numbers: Mapping[str, Any], name: str) -> Tfidf | None:
     if len(vocabulary) < len(words):
         raise ValueError(f"a word of the {name} is given twice")
     return word_weights(vocabulary, idf)
+
+
+def _word_vectors(numbers: Mapping[str, Any]) -> WordVectors | None:
+    if "pieces" not in numbers:
+        return None
+    pieces, vectors = numbers["pieces"], _table(numbers, "piece_vectors")
+    if pieces.shape != (len(vectors),) or pieces.dtype.kind not in "iu" or not (np.diff(pieces) > 0).all():
+        raise ValueError("the pieces of words and their vectors do not fit each other")
+    return WordVectors(pieces, vectors.astype(np.float32))
 
 
 def _number(value: Any) -> float:

@@ -6,19 +6,21 @@ Personas and other metadata are not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.learned.data.rated import clean_dialogue, without_begging
-from dialometer.learned.gaussian.behaviour import SeedVectors, behaviour, meaning, pooled, seed_sentences
+from dialometer.learned.gaussian.behaviour import SeedVectors, behaviour, meaning, seed_sentences
 from dialometer.model.dialogue import Dialogue
 from dialometer.neural.fast_encoding import packaged_vectors
+from dialometer.neural.word_vectors import WordVectors
 from dialometer.neural.work import QUIET, Work
 
 Float32s = NDArray[np.float32]
+_PART = 1000
 
 
 def frozen_features(dialogues: Sequence[Dialogue], work: Work = QUIET) -> Float32s:
@@ -46,10 +48,10 @@ class FeatureTable:
     behaviour_names: tuple[str, ...]
     meaning: Floats
     meaning_names: tuple[str, ...]
-    pooled: Floats
-    """Means of the turns' vectors, see :func:`dialometer.learned.gaussian.behaviour.pooled`."""
     user_text: tuple[str, ...]
     agent_text: tuple[str, ...]
+    vectors: WordVectors | None = None
+    """What turned texts to vectors, where it was not the packaged encoder."""
 
     def __len__(self) -> int:
         return len(self.user_text)
@@ -62,45 +64,58 @@ class FeatureTable:
             self.behaviour_names,
             self.meaning[chosen],
             self.meaning_names,
-            self.pooled[chosen],
             tuple(self.user_text[n] for n in chosen),
             tuple(self.agent_text[n] for n in chosen),
+            self.vectors,
         )
 
 
-def describe(dialogues: Sequence[Dialogue], work: Work = QUIET, *, has_meaning: bool = True) -> FeatureTable:
-    """The features of dialogues; sentence vectors come from the packaged encoder, which meaning alone needs."""
-    cleaned = [without_begging(clean_dialogue(dialogue)) for dialogue in dialogues]
-    nothing = np.zeros((len(cleaned), 0))
-    meant, names, means = _meaning(cleaned, work) if has_meaning else (nothing, (), nothing)
+def describe(
+    dialogues: Sequence[Dialogue], work: Work = QUIET, *, has_meaning: bool = True, vectors: WordVectors | None = None
+) -> FeatureTable:
+    """The features of dialogues; sentence vectors, which meaning alone needs, come from the packaged encoder or from ``vectors``."""
+    cleaned = [_cleaned(dialogue) for dialogue in dialogues]
+    encoded = _Encoded(cleaned, vectors or packaged_vectors, work) if has_meaning else None
+    counted, meant = [], []
+    for _, part in work.portions("Describing dialogues", cleaned, _PART):
+        counted += [behaviour(dialogue) for dialogue in part]
+        meant += [encoded.meaning(dialogue) for dialogue in part] if encoded else []
     return FeatureTable(
-        *_table([behaviour(dialogue) for dialogue in cleaned]),
-        meant,
-        names,
-        means,
+        *_table(counted),
+        *(_table(meant) if encoded else (np.zeros((len(cleaned), 0)), ())),
         tuple("\n".join(turn.text for turn in dialogue.said_by("user")) for dialogue in cleaned),
         tuple("\n".join(turn.text for turn in dialogue.said_by("agent")) for dialogue in cleaned),
+        vectors,
     )
 
 
-def _meaning(cleaned: Sequence[Dialogue], work: Work) -> tuple[Floats, tuple[str, ...], Floats]:
-    """What the sentence vectors say: features, their names, and the turns' mean vectors."""
-    user_seeds, agent_seeds = seed_sentences()
-    texts = list(
-        dict.fromkeys([*user_seeds, *agent_seeds, *(turn.text for dialogue in cleaned for turn in dialogue.turns)])
-    )
-    place = {text: number for number, text in enumerate(texts)}
-    vectors = np.asarray(packaged_vectors(texts, work), dtype=np.float64)
-    seeds = SeedVectors(
-        vectors[[place[text] for text in user_seeds]],
-        vectors[[place[text] for text in agent_seeds]],
-    )
-    meant, means = [], []
-    for dialogue in cleaned:
-        own = vectors[np.array([place[turn.text] for turn in dialogue.turns], dtype=np.int64)]
-        meant.append(meaning(dialogue, own, seeds))
-        means.append(pooled(dialogue, own))
-    return *_table(meant), np.array(means).reshape(len(cleaned), -1)
+def texts_of(dialogues: Sequence[Dialogue]) -> list[str]:
+    """The distinct turns of dialogues that are looked at."""
+    return list(dict.fromkeys(turn.text for dialogue in dialogues for turn in _cleaned(dialogue).turns))
+
+
+def _cleaned(dialogue: Dialogue) -> Dialogue:
+    return without_begging(clean_dialogue(dialogue))
+
+
+class _Encoded:
+    """The vectors of the turns of some dialogues, each distinct text encoded once."""
+
+    def __init__(
+        self, cleaned: Sequence[Dialogue], encode: Callable[[Sequence[str], Work], Float32s], work: Work
+    ) -> None:
+        user_seeds, agent_seeds = seed_sentences()
+        texts = (turn.text for dialogue in cleaned for turn in dialogue.turns)
+        distinct = list(dict.fromkeys([*user_seeds, *agent_seeds, *texts]))
+        self.place = {text: number for number, text in enumerate(distinct)}
+        self.vectors = encode(distinct, work)
+        self.seeds = SeedVectors(self._of(user_seeds), self._of(agent_seeds))
+
+    def _of(self, texts: Iterable[str]) -> Floats:
+        return self.vectors[np.array([self.place[text] for text in texts], dtype=np.int64)].astype(np.float64)
+
+    def meaning(self, dialogue: Dialogue) -> dict[str, float]:
+        return meaning(dialogue, self._of(turn.text for turn in dialogue.turns), self.seeds)
 
 
 def _table(rows: Sequence[dict[str, float]]) -> tuple[Floats, tuple[str, ...]]:

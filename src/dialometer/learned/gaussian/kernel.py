@@ -8,11 +8,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, special
+from scipy import linalg, sparse, special
 
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.learned.gaussian.features import FeatureTable
 from dialometer.neural.tfidf import Tfidf, fit_tfidf
+from dialometer.neural.word_vectors import WordVectors
 
 Floats = NDArray[np.float64]
 _FEW = 50
@@ -107,6 +108,11 @@ class Described:
         chosen = np.asarray(numbers, dtype=np.int64)
         return Described(tuple(side[chosen] for side in self.words), self.scores[chosen])
 
+    def followed_by(self, other: Described) -> Described:
+        """These dialogues and others after them."""
+        words = tuple(sparse.vstack([side, more]).tocsr() for side, more in zip(self.words, other.words, strict=True))
+        return Described(words, np.vstack([self.scores, other.scores]))
+
 
 @dataclass(frozen=True)
 class Describer:
@@ -116,6 +122,8 @@ class Describer:
     user_words: Tfidf | None
     agent_words: Tfidf | None
     normal: NormalScores
+    vectors: WordVectors | None = None
+    """What turns texts to vectors, where it is not the packaged encoder."""
 
     def __call__(self, table: FeatureTable) -> Described:
         """Dialogues as the kernel takes them."""
@@ -133,6 +141,7 @@ def fit_describer(table: FeatureTable, aspects: Sequence[Aspect] = ASPECTS) -> D
         fit_word_weights(table.user_text) if has_words else None,
         fit_word_weights(table.agent_text) if has_words else None,
         normal,
+        table.vectors,
     )
     if not (describer.user_words or describer.agent_words or normal.is_alive.any()):
         raise NotEnoughData("the dialogues do not differ in anything that is looked at", remedy="give other dialogues")
@@ -208,12 +217,14 @@ def effect_kernel(groups: Sequence[str]) -> Floats:
 
 @dataclass(frozen=True)
 class Posterior:
-    """What the training ratings say: weights of the training dialogues, the mean, and the factor of their covariance."""
+    """What the training ratings say: weights of the known dialogues, the mean, and the factor of their covariance."""
 
     weights: Floats
     mean: float
     factor: Any
-    """As ``scipy.linalg.cho_factor`` gives it."""
+    """As ``scipy.linalg.cho_factor`` gives it, lower."""
+    unit: float
+    """Points of the rating scale in one unit of the kernel, which is known up to a factor: restricted maximum likelihood."""
 
     def predict(self, cross: Floats) -> Floats:
         """Expected ratings, from the kernel between new dialogues (rows) and training dialogues."""
@@ -221,8 +232,8 @@ class Posterior:
 
     def deviations(self, cross: Floats, own: Floats) -> Floats:
         """Standard deviation of the quality of each new dialogue; ``own`` is the kernel of each with itself."""
-        spread = own - np.einsum("ij,ji->i", cross, linalg.cho_solve(self.factor, cross.T))
-        return np.asarray(np.sqrt(np.maximum(spread, 0.0)))
+        known = linalg.solve_triangular(self.factor[0], cross.T, lower=True)
+        return np.asarray(np.sqrt(np.maximum(own - np.einsum("ij,ij->j", known, known), 0.0)))
 
 
 def fit_process(kernel: Floats, ratings: Floats, noise: Floats, effects: Floats | None = None) -> Posterior:
@@ -233,4 +244,6 @@ def fit_process(kernel: Floats, ratings: Floats, noise: Floats, effects: Floats 
     factor = linalg.cho_factor(covariance, lower=True, overwrite_a=True)
     solved = linalg.cho_solve(factor, np.column_stack([ratings, np.ones(len(ratings))]))
     mean = float(solved[:, 0].sum() / solved[:, 1].sum())
-    return Posterior(solved[:, 0] - mean * solved[:, 1], mean, factor)
+    weights = solved[:, 0] - mean * solved[:, 1]
+    misfit = float((ratings - mean) @ weights)
+    return Posterior(weights, mean, factor, float(np.sqrt(max(misfit, 1e-12) / (len(ratings) - 1))))

@@ -26,17 +26,22 @@ from dialometer.learned.data.pairs import DialoguePair, NumberedPairs, numbered_
 from dialometer.learned.data.rated import RatedDialogue, RatingVerdict, check_rated, same_text, write_verdicts
 from dialometer.learned.data.splits import groups_of
 from dialometer.learned.gaussian.evaluator import GaussianEvaluator
-from dialometer.learned.gaussian.features import FeatureTable, describe
+from dialometer.learned.gaussian.features import FeatureTable, describe, texts_of
+from dialometer.learned.gaussian.inducing import InducingProcess
 from dialometer.learned.gaussian.kernel import (
     ASPECTS,
     Aspect,
+    Described,
+    Describer,
     KernelSettings,
     Likeness,
+    Posterior,
     effect_kernel,
     fit_describer,
     fit_process,
     likeness,
 )
+from dialometer.neural.word_vectors import fit_word_vectors
 from dialometer.neural.work import QUIET, Work
 
 Floats = NDArray[np.float64]
@@ -62,17 +67,11 @@ class CrossValidation:
         rng: np.random.Generator,
     ) -> None:
         self.ratings = np.array([row.rating for row in rated], dtype=np.float64)
-        self.weights = np.asarray(weights, dtype=np.float64)
-        if not (self.weights > 0).all():
-            raise NotEnoughData("a rating's weight must be above 0", remedy="leave ratings that should not count out")
-        self.groups = groups_of(rated)
-        # Of an item that several raters judged, the group is the item; what is explained away is the rater.
-        self.raters = [
-            group if row.user is None else f"user {row.user}" for row, group in zip(rated, self.groups, strict=True)
-        ]
+        self.weights = weights
         self.has_users = any(row.user is not None for row in rated)
-        self.effects = effect_kernel(self.raters)
-        fold = folds_of(self.groups, rng)
+        groups = groups_of(rated)
+        self.effects = effect_kernel(raters_of(rated, groups))
+        fold = folds_of(groups, rng)
         self.folds: list[tuple[Ints, Ints, Likeness, Likeness]] = []
         for number in np.unique(fold):
             inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
@@ -94,6 +93,11 @@ class CrossValidation:
         return expected
 
 
+def raters_of(rated: Sequence[RatedDialogue], groups: Sequence[str]) -> list[str]:
+    """Whose habit is explained away: of an item that several raters judged, the group is the item, but this the rater."""
+    return [group if row.user is None else f"user {row.user}" for row, group in zip(rated, groups, strict=True)]
+
+
 def folds_of(groups: Sequence[str], rng: np.random.Generator) -> Ints:
     """A fold for each dialogue, groups kept together; single dialogues where there are too few groups."""
     names = sorted(set(groups))
@@ -106,7 +110,7 @@ def folds_of(groups: Sequence[str], rng: np.random.Generator) -> Ints:
 def choose_settings(problem: CrossValidation) -> tuple[KernelSettings, Floats]:
     """The settings with the smallest squared error on held-out groups, one after the other, and what they predict."""
     best, expected = KernelSettings(), problem.held_out(KernelSettings())
-    least = squared_error(problem, expected)
+    least = squared_error(problem.ratings, expected, problem.weights)
     has_near = problem.folds[0][2].distances is not None
     rounds: list[list[dict[str, float]]] = [
         [{"sharpness": value} for value in SHARPNESSES] if has_near else [],
@@ -121,19 +125,22 @@ def choose_settings(problem: CrossValidation) -> tuple[KernelSettings, Floats]:
             if tried == best:
                 continue
             predicted = problem.held_out(tried)
-            error = squared_error(problem, predicted)
+            error = squared_error(problem.ratings, predicted, problem.weights)
             if error < least:
                 best, expected, least = tried, predicted, error
     return best, expected
 
 
-def squared_error(problem: CrossValidation, expected: Floats) -> float:
+def squared_error(ratings: Floats, expected: Floats, weights: Floats) -> float:
     """Mean squared error of expected ratings, each counted by its weight."""
-    return float(np.average((problem.ratings - expected) ** 2, weights=problem.weights))
+    return float(np.average((ratings - expected) ** 2, weights=weights))
 
 
 MAX_DIALOGUES = 6000
-"""The cost grows with the cube of the number of dialogues; larger sets are sampled down to this."""
+"""The cost of the exact process grows with the cube of the number of dialogues; of more, likeness is taken with some only."""
+N_INDUCING = 2000
+N_CHOOSING = 2000
+"""Dialogues of a large set on which settings are chosen, by the exact process."""
 MIN_DIALOGUES = 20
 MIN_EXPERT_PAIRS = 20
 """Fewer pairs of experts say too little about probabilities; they are then fitted to the ratings."""
@@ -181,40 +188,37 @@ def fit_gaussian(
     check_rated(rated, at_least=MIN_DIALOGUES)
     fingerprint = fingerprint_of(rated, seed, experts, aspects)
     rng = np.random.default_rng(seed)
-    if len(rated) > MAX_DIALOGUES:
-        chosen = np.sort(rng.choice(len(rated), MAX_DIALOGUES, replace=False))
-        rated = [rated[int(n)] for n in chosen]
-        table = table.rows(chosen) if table is not None else None
-        weights = weights[chosen] if weights is not None else None
     if table is None:
-        table = describe([row.dialogue for row in rated], work, has_meaning="meaning" in aspects)
-    problem = CrossValidation(rated, table, aspects, np.ones(len(rated)) if weights is None else weights, rng)
-    settings, held_out = choose_settings(problem)
-    describer = fit_describer(table, aspects)
-    described = describer(table)
-    kernel = likeness(described, described).kernel(settings)
-    posterior = fit_process(
-        kernel, problem.ratings, settings.noise / problem.weights, settings.effect * problem.effects
-    )
-    # The kernel is known up to a factor, which the ratings themselves tell (restricted maximum likelihood).
-    residual = problem.ratings - posterior.mean
-    unit = float(np.sqrt(max(float(residual @ posterior.weights), 1e-12) / (len(rated) - 1)))
-    judged, wide, kind = _pairs(rated, experts, seed)
+        table = _describe(rated, aspects, work, seed)
+    weights = np.ones(len(rated)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if not (weights > 0).all():
+        raise NotEnoughData("a rating's weight must be above 0", remedy="leave ratings that should not count out")
+    learn = _learn_exactly if len(rated) <= MAX_DIALOGUES else _learn_by_inducing
+    learned = learn(rated, table, aspects, weights, rng, work)
+    held_out = learned.held_out
+    judged, wide, kind = pairs_of(rated, experts, seed)
     gaps = held_out[wide.better] - held_out[wide.worse]
     temperature = fit_temperature(gaps)
     evaluator = GaussianEvaluator(
-        describer, described, settings, posterior, centre=float(held_out.mean()), temperature=temperature, unit=unit
+        learned.describer,
+        learned.known,
+        learned.settings,
+        learned.posterior,
+        centre=float(held_out.mean()),
+        temperature=temperature,
     )
-    error = float(np.sqrt(squared_error(problem, held_out)))
-    verdicts = _verdicts(rated, held_out, error)
+    ratings = np.array([row.rating for row in rated], dtype=np.float64)
+    error = float(np.sqrt(squared_error(ratings, held_out, weights)))
+    verdicts = verdicts_on(rated, held_out, error)
     right, measured = accuracy(held_out, judged), reliability(gaps, temperature)
     about: dict[str, Any] = {
         "recipe": "best",
         "fingerprint": fingerprint,
         "n_ratings": len(rated),
-        "n_groups": len(set(problem.groups)),
+        "n_groups": len(set(groups_of(rated))),
         "aspects": list(aspects),
-        "settings": asdict(settings),
+        "n_inducing": len(learned.known) if len(learned.known) < len(rated) else None,
+        "settings": asdict(learned.settings),
         "seed": seed,
         "pairs": kind,
         "n_stopping_pairs": len(judged),
@@ -226,6 +230,71 @@ def fit_gaussian(
     return GaussianFit(evaluator, verdicts, right, measured, about)
 
 
+@dataclass(frozen=True)
+class _Learned:
+    """What was learned, and the rating expected of each dialogue by a model that has not seen its group."""
+
+    describer: Describer
+    known: Described
+    settings: KernelSettings
+    posterior: Posterior
+    held_out: Floats
+
+
+def _learn_exactly(
+    rated: Sequence[RatedDialogue],
+    table: FeatureTable,
+    aspects: Sequence[Aspect],
+    weights: Floats,
+    rng: np.random.Generator,
+    work: Work,  # noqa: ARG001 - done before a report would come
+) -> _Learned:
+    problem = CrossValidation(rated, table, aspects, weights, rng)
+    settings, held_out = choose_settings(problem)
+    describer = fit_describer(table, aspects)
+    known = describer(table)
+    kernel = likeness(known, known).kernel(settings)
+    posterior = fit_process(kernel, problem.ratings, settings.noise / weights, settings.effect * problem.effects)
+    return _Learned(describer, known, settings, posterior, held_out)
+
+
+def _learn_by_inducing(
+    rated: Sequence[RatedDialogue],
+    table: FeatureTable,
+    aspects: Sequence[Aspect],
+    weights: Floats,
+    rng: np.random.Generator,
+    work: Work,
+) -> _Learned:
+    """All ratings count. Words, ranks and settings come from some of the dialogues, likeness is with others drawn from them."""
+    groups = groups_of(rated)
+    sample = np.sort(rng.choice(len(rated), MAX_DIALOGUES, replace=False))
+    some = np.sort(rng.choice(sample, N_CHOOSING, replace=False))
+    chosen = [rated[int(n)] for n in some]
+    settings, _ = choose_settings(CrossValidation(chosen, table.rows(some), aspects, weights[some], rng))
+    describer = fit_describer(table.rows(sample), aspects)
+    process = InducingProcess(
+        describer(table),
+        np.sort(rng.choice(sample, N_INDUCING, replace=False)),
+        settings,
+        np.array([row.rating for row in rated], dtype=np.float64),
+        settings.noise / weights,
+        raters_of(rated, groups),
+        folds_of(groups, rng),
+        work,
+    )
+    return _Learned(describer, process.known, settings, process.posterior(), process.held_out())
+
+
+def _describe(rated: Sequence[RatedDialogue], aspects: Sequence[Aspect], work: Work, seed: int) -> FeatureTable:
+    """Features by the encoder; of large sets by word vectors that are fitted to some of their texts."""
+    dialogues = [row.dialogue for row in rated]
+    vectors = None
+    if "meaning" in aspects and len(rated) > MAX_DIALOGUES:
+        vectors = fit_word_vectors(texts_of(dialogues), work, seed=seed)
+    return describe(dialogues, work, has_meaning="meaning" in aspects, vectors=vectors)
+
+
 def save_gaussian(folder: Path | str, fitted: GaussianFit) -> None:
     """Writes the evaluator and its verdicts, as the published recipe does; another evaluator is not written over."""
     folder = Path(folder)
@@ -235,22 +304,29 @@ def save_gaussian(folder: Path | str, fitted: GaussianFit) -> None:
     fitted.evaluator.save(folder, fitted.about)
 
 
-def _pairs(
+def pairs_of(
     rated: Sequence[RatedDialogue], experts: Sequence[DialoguePair], seed: int
 ) -> tuple[NumberedPairs, NumberedPairs, str]:
     """Pairs that accuracy is measured on, those that probabilities are fitted to, and who judged the first."""
     rng = np.random.default_rng(seed)
-    wide = numbered_gap_pairs(rated, 0.0, max_pairs=MAX_PAIRS, rng=rng)
     ids = [row.id for row in rated]
     known = set(ids)
+    drawn = np.sort(rng.choice(len(rated), min(len(rated), MAX_DIALOGUES), replace=False))
+    some = [rated[int(n)] for n in drawn]
+    wide = _places(numbered_gap_pairs(some, 0.0, max_pairs=MAX_PAIRS, rng=rng), drawn)
     inside = [pair for pair in experts if pair.first in known and pair.second in known]
     if inside:
         judged = to_numbers(inside, ids)
         return judged, (judged if len(judged) >= MIN_EXPERT_PAIRS else wide), "expert"
-    far_apart = numbered_gap_pairs(rated, FAR_APART, max_pairs=MAX_PAIRS, rng=rng)
+    far_apart = _places(numbered_gap_pairs(some, FAR_APART, max_pairs=MAX_PAIRS, rng=rng), drawn)
     if len(far_apart):
         return far_apart, wide, "held-out ratings 3 points or more apart"
     return wide, wide, "held-out ratings that differ"
+
+
+def _places(pairs: NumberedPairs, drawn: Ints) -> NumberedPairs:
+    """Pairs of the drawn dialogues as pairs of all."""
+    return NumberedPairs(drawn[pairs.better], drawn[pairs.worse])
 
 
 def fingerprint_of(
@@ -266,7 +342,7 @@ def fingerprint_of(
     return digest.hexdigest()
 
 
-def _verdicts(rated: Sequence[RatedDialogue], expected: Floats, error: float) -> tuple[RatingVerdict, ...]:
+def verdicts_on(rated: Sequence[RatedDialogue], expected: Floats, error: float) -> tuple[RatingVerdict, ...]:
     """A rating is not believed where it is far from what similar dialogues predict, by the usual error; it still counts.
 
     Its value is that distance with a minus: the detector that finds injected noise best.

@@ -1,0 +1,165 @@
+"""The best recipe on many ratings (inducing dialogues, word vectors) and on few of a new domain (adapting)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from dialometer.errors import DialometerError
+from dialometer.learned.data.measures import accuracy
+from dialometer.learned.data.pairs import numbered_gap_pairs
+from dialometer.learned.evaluators import load_evaluator
+from dialometer.learned.gaussian import training
+from dialometer.learned.gaussian.adapting import _joint, _left_out, adapt_gaussian, require_gaussian
+from dialometer.learned.gaussian.features import describe, texts_of
+from dialometer.learned.gaussian.inducing import InducingProcess
+from dialometer.learned.gaussian.kernel import (
+    KernelSettings,
+    effect_kernel,
+    fit_describer,
+    fit_process,
+    likeness,
+    own_kernel,
+)
+from dialometer.learned.gaussian.training import fit_gaussian, folds_of, save_gaussian
+from dialometer.neural.fast_encoding import packaged_vectors
+from dialometer.neural.word_vectors import RIDGE, fit_word_vectors, shares_of_pieces
+
+from .test_gaussian_evaluator import talks
+
+SETTINGS = KernelSettings(effect=1.0)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rated = talks(90, 11, n_users=20)
+    table = describe([one.dialogue for one in rated], has_meaning=False)
+    described = fit_describer(table, ("words", "behaviour"))(table)
+    users = [str(one.user) for one in rated]
+    return described, np.array([one.rating for one in rated]), users, folds_of(users, np.random.default_rng(0))
+
+
+def test_with_all_dialogues_inducing_it_is_the_exact_process(problem):
+    described, ratings, users, folds = problem
+    noise = np.linspace(2.0, 4.0, len(ratings))
+    found = InducingProcess(described, np.arange(len(ratings)), SETTINGS, ratings, noise, users, folds)
+    kernel = likeness(described, described).kernel(SETTINGS)
+    exact = fit_process(kernel.copy(), ratings, noise, effect_kernel(users))
+    posterior = found.posterior()
+    assert posterior.mean == pytest.approx(exact.mean)
+    assert posterior.unit == pytest.approx(exact.unit)
+    np.testing.assert_allclose(posterior.predict(kernel), exact.predict(kernel), atol=1e-5)
+    own = own_kernel(described, SETTINGS)
+    np.testing.assert_allclose(posterior.deviations(kernel, own), exact.deviations(kernel, own), atol=1e-3)
+    inside, outside = np.flatnonzero(folds != 2), np.flatnonzero(folds == 2)
+    effects = effect_kernel([users[n] for n in inside])
+    part = fit_process(kernel[np.ix_(inside, inside)], ratings[inside], noise[inside], effects)
+    np.testing.assert_allclose(found.held_out()[outside], part.predict(kernel[np.ix_(outside, inside)]), atol=1e-4)
+
+
+def test_with_few_inducing_dialogues_it_is_the_projected_process(problem):
+    """Rasmussen and Williams (2006), equations 8.26 and 8.27, written out, with the raters' habits in the noise."""
+    described, ratings, users, folds = problem
+    chosen = np.arange(0, len(ratings), 4)
+    noise = np.full(len(ratings), 3.0)
+    posterior = InducingProcess(described, chosen, SETTINGS, ratings, noise, users, folds).posterior()
+    kernel = likeness(described, described).kernel(SETTINGS)
+    inner, cross = kernel[np.ix_(chosen, chosen)], kernel[chosen]
+    precision = np.linalg.inv(np.diag(noise) + effect_kernel(users))
+    total = inner + cross @ precision @ cross.T
+    expected = cross.T @ np.linalg.solve(total, cross @ precision @ (ratings - posterior.mean))
+    np.testing.assert_allclose(posterior.predict(kernel[:, chosen]), expected + posterior.mean, atol=1e-4)
+    own = np.diag(kernel)
+    variance = own - np.einsum("ij,ij->j", cross, np.linalg.solve(inner, cross))
+    variance += np.einsum("ij,ij->j", cross, np.linalg.solve(total, cross))
+    np.testing.assert_allclose(posterior.deviations(kernel[:, chosen], own), np.sqrt(variance), atol=1e-3)
+
+
+def test_no_rater_is_cut_in_two_by_the_portions(problem, monkeypatch):
+    described, ratings, users, folds = problem
+    whole = InducingProcess(described, np.arange(20), SETTINGS, ratings, np.full(90, 3.0), users, folds)
+    monkeypatch.setattr("dialometer.learned.gaussian.inducing.ROWS_AT_A_TIME", 7)
+    parts = InducingProcess(described, np.arange(20), SETTINGS, ratings, np.full(90, 3.0), users, folds)
+    np.testing.assert_allclose(parts.held_out(), whole.held_out())
+    assert parts.posterior().unit == pytest.approx(whole.posterior().unit)
+
+
+def test_word_vectors_are_a_ridge_regression_on_the_encoder():
+    texts = texts_of([one.dialogue for one in talks(60, 12)])
+    found = fit_word_vectors(texts)
+    shares = shares_of_pieces(texts, found.pieces).toarray()
+    exact = np.linalg.solve(shares.T @ shares + RIDGE * np.eye(shares.shape[1]), shares.T @ packaged_vectors(texts))
+    np.testing.assert_allclose(found.vectors, exact, atol=2e-3)
+    vectors = found(["You already said that", "qqq ###", ""])
+    assert np.linalg.norm(vectors[0]) == pytest.approx(1, abs=1e-5)
+    assert not vectors[2].any()
+    near = (found(texts) * packaged_vectors(texts)).sum(axis=1)
+    assert near.mean() > 0.8
+
+
+def test_a_large_set_is_learned_by_inducing_dialogues_and_word_vectors(monkeypatch, tmp_path):
+    monkeypatch.setattr(training, "MAX_DIALOGUES", 150)
+    monkeypatch.setattr(training, "N_INDUCING", 60)
+    monkeypatch.setattr(training, "N_CHOOSING", 80)
+    train, test = talks(200, 13, n_users=50), talks(60, 14)
+    fitted = fit_gaussian(train)
+    assert fitted.about["n_ratings"] == 200
+    assert fitted.about["n_inducing"] == len(fitted.evaluator.known) == 60
+    assert len(fitted.verdicts) == 200
+    dialogues = [one.dialogue for one in test]
+    scores = fitted.evaluator.score(dialogues)
+    assert accuracy(scores.values, numbered_gap_pairs(test, 3)) > 0.85
+    save_gaussian(tmp_path, fitted)
+    again = load_evaluator(tmp_path).score(dialogues)
+    np.testing.assert_allclose(again.values, scores.values, rtol=1e-9)
+    np.testing.assert_allclose(again.deviations, scores.deviations, rtol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def old():
+    rated = talks(80, 15, n_users=20)
+    table = describe([one.dialogue for one in rated], has_meaning=False)
+    return fit_gaussian(rated, aspects=("words", "behaviour"), table=table).evaluator
+
+
+def test_with_a_correlation_of_one_adapting_is_training_on_both(old):
+    new = talks(30, 16, n_users=10)
+    described = old.describer(old.describe([one.dialogue for one in new]))
+    ratings = np.array([one.rating for one in new])
+    root = old.posterior.factor[0]
+    projected = linalg.solve_triangular(root, likeness(old.known, described).kernel(old.settings), lower=True)
+    own = likeness(described, described).kernel(old.settings) + old.settings.noise * np.eye(30)
+    joint = _joint(old, projected, own, ratings, 1.0)
+    n = len(old.known)
+    covariance = np.block([[root @ root.T, root @ projected], [projected.T @ root.T, own]])
+    residual = np.concatenate([root @ root.T @ old.posterior.weights, ratings - joint.mean])
+    both = np.linalg.solve(covariance, residual)
+    np.testing.assert_allclose(joint.weights, both[n:], atol=1e-6)
+    without = np.delete(np.arange(30), 3)
+    apart = _left_out(joint, ratings, [f"d{number}" for number in range(30)])
+    part = _joint(old, projected[:, without], own[np.ix_(without, without)], ratings[without], 1.0)
+    expected = joint.expected[3] + part.mean
+    expected += (own[3, without] - projected[:, 3] @ projected[:, without]) @ part.weights
+    assert ratings[3] - apart[3] == pytest.approx(expected)
+
+
+def test_an_adapted_evaluator_follows_the_new_ratings(old, tmp_path):
+    """In the new domain people like what was disliked before: the old evaluator is wrong, the adapted one is right."""
+    turned = [replace(one, rating=6 - one.rating) for one in talks(80, 17, n_users=20)]
+    test = [replace(one, rating=6 - one.rating) for one in talks(60, 18)]
+    pairs = numbered_gap_pairs(test, 3)
+    dialogues = [one.dialogue for one in test]
+    fitted = adapt_gaussian(old, turned)
+    assert fitted.about["correlation"] < 0.3
+    assert accuracy(old.score(dialogues).values, pairs) < 0.2
+    assert accuracy(fitted.evaluator.score(dialogues).values, pairs) > 0.7
+    same = adapt_gaussian(old, talks(30, 19, n_users=10))
+    assert same.about["correlation"] > fitted.about["correlation"]
+    save_gaussian(tmp_path, fitted)
+    loaded = require_gaussian(load_evaluator(tmp_path), "")
+    np.testing.assert_allclose(loaded.score(dialogues).values, fitted.evaluator.score(dialogues).values, rtol=1e-9)
+    twice = adapt_gaussian(loaded, talks(20, 20, n_users=10))
+    assert np.isfinite(twice.evaluator.score(dialogues).deviations).all()
+    with pytest.raises(DialometerError, match="best recipe"):
+        require_gaussian(object(), "x")
