@@ -1,15 +1,18 @@
 """The best recipe on many ratings (inducing dialogues, word vectors) and on few of a new domain (adapting)."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import linalg
 
+from commands import invoke
 from dialometer.errors import DialometerError
 from dialometer.learned.data.measures import accuracy
 from dialometer.learned.data.pairs import numbered_gap_pairs
 from dialometer.learned.evaluators import load_evaluator
+from dialometer.learned.experiments.own_data import check_on_own_data, expected_accuracy
 from dialometer.learned.gaussian import training
 from dialometer.learned.gaussian.adapting import _joint, _left_out, adapt_gaussian, require_gaussian
 from dialometer.learned.gaussian.features import describe, texts_of
@@ -19,12 +22,14 @@ from dialometer.learned.gaussian.kernel import (
     effect_kernel,
     fit_describer,
     fit_process,
+    left_out_familiarity,
     likeness,
     own_kernel,
 )
 from dialometer.learned.gaussian.training import fit_gaussian, folds_of, save_gaussian
 from dialometer.neural.fast_encoding import packaged_vectors
-from dialometer.neural.word_vectors import RIDGE, fit_word_vectors, shares_of_pieces
+from dialometer.neural.word_vectors import RIDGE, fit_word_vectors, shares_of_terms
+from dialometer.readers.writing import write_dialogues
 
 from .test_gaussian_evaluator import talks
 
@@ -58,6 +63,21 @@ def test_with_all_dialogues_inducing_it_is_the_exact_process(problem):
     np.testing.assert_allclose(found.held_out()[outside], part.predict(kernel[np.ix_(outside, inside)]), atol=1e-4)
 
 
+def test_how_uncertain_a_dialogue_is_without_its_own_rating(problem):
+    described, ratings, users, _ = problem
+    kernel = likeness(described, described).kernel(SETTINGS)
+    noise, effects = np.full(len(ratings), 3.0), effect_kernel(users)
+    found = left_out_familiarity(fit_process(kernel, ratings, noise, effects).factor, kernel, np.diag(kernel))
+    rest = np.delete(np.arange(len(ratings)), 7)
+    without = fit_process(kernel[np.ix_(rest, rest)], ratings[rest], noise[rest], effects[np.ix_(rest, rest)])
+    deviation = without.deviations(kernel[7:8, rest], kernel[7, 7:8])[0]
+    assert found[7] == pytest.approx(1 - deviation**2 / kernel[7, 7])
+    assert (
+        len(left_out_familiarity(fit_process(kernel, ratings, noise, effects).factor, kernel, np.diag(kernel), 10))
+        == 10
+    )
+
+
 def test_with_few_inducing_dialogues_it_is_the_projected_process(problem):
     """Rasmussen and Williams (2006), equations 8.26 and 8.27, written out, with the raters' habits in the noise."""
     described, ratings, users, folds = problem
@@ -88,7 +108,7 @@ def test_no_rater_is_cut_in_two_by_the_portions(problem, monkeypatch):
 def test_word_vectors_are_a_ridge_regression_on_the_encoder():
     texts = texts_of([one.dialogue for one in talks(60, 12)])
     found = fit_word_vectors(texts)
-    shares = shares_of_pieces(texts, found.pieces).toarray()
+    shares = shares_of_terms(texts, found.terms).toarray()
     exact = np.linalg.solve(shares.T @ shares + RIDGE * np.eye(shares.shape[1]), shares.T @ packaged_vectors(texts))
     np.testing.assert_allclose(found.vectors, exact, atol=2e-3)
     vectors = found(["You already said that", "qqq ###", ""])
@@ -163,3 +183,44 @@ def test_an_adapted_evaluator_follows_the_new_ratings(old, tmp_path):
     assert np.isfinite(twice.evaluator.score(dialogues).deviations).all()
     with pytest.raises(DialometerError, match="best recipe"):
         require_gaussian(object(), "x")
+
+
+def test_an_evaluator_is_measured_on_other_ratings_before_it_is_relied_on(old):
+    good = check_on_own_data(old, talks(60, 21, n_users=20))
+    assert good.is_useful
+    assert good.measured.low > 0.5
+    assert good.surest.value > good.measured.value
+    assert good.measured.value == pytest.approx(good.expected.value, abs=0.12)
+    assert good.share_unlike < 0.3
+    rng = np.random.default_rng(3)
+    turned = [replace(one, rating=float(rng.integers(1, 6))) for one in talks(60, 22, n_users=20)]
+    assert not check_on_own_data(old, turned).is_useful
+    strange = [
+        replace(
+            one, dialogue=replace(one.dialogue, turns=tuple(replace(t, text="zz 77 %%") for t in one.dialogue.turns))
+        )
+        for one in turned
+    ]
+    assert check_on_own_data(old, strange).share_unlike > 0.9
+    expected = expected_accuracy(old.score([one.dialogue for one in turned]))
+    assert 0.5 < expected.low < expected.value < expected.high < 1
+
+
+def test_commands_adapt_and_measure(old, tmp_path):
+    old.save(tmp_path / "old", {"fingerprint": "old"})
+    ratings = tmp_path / "ratings.jsonl"
+    rated = talks(40, 23, n_users=12)
+    write_dialogues(
+        ratings, [replace(one.dialogue, metadata={"rating": one.rating, "user": one.user}) for one in rated]
+    )
+    told = invoke("learn", "adapt", tmp_path / "old", ratings, "--out", tmp_path / "new", "--json")
+    about = json.loads(told)
+    assert about["n_ratings"] == 40
+    assert about["accuracy_before"] > 0.7
+    assert 0 < about["correlation"] < 1
+    again = invoke("learn", "adapt", tmp_path / "old", ratings, "--out", tmp_path / "new")
+    assert "correlation of old and new quality" in again
+    told = invoke("learn", "evaluate", ratings, "--evaluator", tmp_path / "new")
+    assert "expected by its own probabilities" in told
+    scored = invoke("learn", "score", ratings, "--evaluator", tmp_path / "old")
+    assert "By its own probabilities" in scored

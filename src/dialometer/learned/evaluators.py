@@ -91,6 +91,7 @@ def score_dialogues(
         np.concatenate([part_scores.values for part_scores in scored]),
         np.concatenate([part_scores.deviations for part_scores in scored]),
         np.concatenate([part_scores.members for part_scores in scored], axis=1),
+        np.concatenate([part_scores.familiarity for part_scores in scored]),
     )
 
 

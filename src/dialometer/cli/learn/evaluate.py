@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dialometer.learned.data.rated import RatedDialogue
     from dialometer.learned.data.splits import DataSplit
     from dialometer.learned.experiments.ablation import AblationLine
+    from dialometer.learned.experiments.own_data import OwnDataCheck
 
 
 TABLE_FILE = "table.md"
@@ -28,10 +29,19 @@ def add_to(app: typer.Typer) -> None:
 
     @app.command(
         name="evaluate",
-        epilog="Example: dialometer learn evaluate $DIALOMETER_DATA/convai2 --splits 10 --out evaluation",
+        epilog="Examples: dialometer learn evaluate $DIALOMETER_DATA/convai2 --splits 10 --out evaluation · "
+        "dialometer learn evaluate my-ratings.jsonl --evaluator evaluator",
     )
     def evaluate_(
         ratings: RatingsPath,
+        evaluator: Annotated[
+            Path | None,
+            typer.Option(
+                "--evaluator",
+                "-e",
+                help="Measure this trained evaluator on the ratings, which it must not have been trained on, and nothing else.",
+            ),
+        ] = None,
         out: Annotated[Path, typer.Option("--out", "-o", help="Folder for splits, scores and tables.")] = Path(
             "evaluation"
         ),
@@ -55,6 +65,8 @@ def add_to(app: typer.Typer) -> None:
         Every evaluator learns from the same training dialogues and chooses its settings on them. Tested are new users (or
         new blocks of neighbouring dialogues), then a whole file that was held out, then a whole bot; where bots have no
         names, dialogues are grouped by the bot's style of writing. Run again, it continues where it was.
+
+        With **--evaluator**, an evaluator trained elsewhere is measured on these ratings before you rely on it.
         """
         from dialometer.cli.console import working
         from dialometer.learned.cmade.fit import FitOptions
@@ -63,6 +75,9 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.experiments.trained_rows import TRAINED
 
         rated = read(ratings, scale, criterion, database).rated
+        if evaluator is not None:
+            _check(evaluator, rated, seed, device, as_json=as_json)
+            return
         trained = tuple(row for row in TRAINED if row.name == "pairwise") if is_pairwise else ()
         tables: dict[str, list[AblationLine]] = {}
         with working(device, None) as work:
@@ -81,6 +96,50 @@ def add_to(app: typer.Typer) -> None:
                     report=work.report,
                 )
         _tell(out, tables, len(rated), as_json=as_json)
+
+
+def _check(folder: Path, rated: Sequence[RatedDialogue], seed: int, device: str, *, as_json: bool) -> None:
+    """A trained evaluator on the user's own ratings."""
+    from rich.table import Table
+
+    from dialometer.cli.console import results, working
+    from dialometer.learned.evaluators import load_evaluator
+    from dialometer.learned.experiments.own_data import check_on_own_data
+
+    with working(device, None) as work:
+        check = check_on_own_data(load_evaluator(folder, device), rated, seed=seed, work=work)
+    lines = {
+        "right": check.measured,
+        "expected by its own probabilities": check.expected,
+        "on the half of pairs it is surest of": check.surest,
+        "the longer dialogue taken for the better": check.longer,
+        "lead over the longer one, in points": check.lead,
+    }
+    if as_json:
+        numbers = {name: {"value": line.value, "low": line.low, "high": line.high} for name, line in lines.items()}
+        about = {"n_rated": check.n_rated, "n_pairs": check.n_pairs, "calibration_error": check.calibration_error}
+        typer.echo(json.dumps({**about, "share_unlike_training": check.share_unlike, **numbers}, indent=2))
+        return
+    table = Table("", "", "95% interval", box=None, pad_edge=False, header_style="bold")
+    for name, line in lines.items():
+        sign, mark = ("+", "") if line is check.lead else ("", "%")
+        interval = f"{100 * (line.low or 0):{sign}.1f} to {100 * (line.high or 0):{sign}.1f}"
+        table.add_row(name, f"{100 * line.value:{sign}.1f}{mark}", interval)
+    table.add_row("calibration error", f"{check.calibration_error:.1%}", "")
+    table.add_row("dialogues unlike its training dialogues", f"{check.share_unlike:.0%}", "")
+    results.print(f"{check.n_rated:,} rated dialogues, {check.n_pairs:,} pairs of different ratings")
+    results.print(table)
+    results.print(f"\n{_advice(check)}", soft_wrap=True)
+
+
+def _advice(check: OwnDataCheck) -> str:
+    low, high = (100 * (end or 0) for end in (check.measured.low, check.measured.high))
+    if check.is_useful:
+        return f"On dialogues like these, expect it to order {low:.0f} to {high:.0f}% of pairs right."
+    return (
+        "On these dialogues it is not significantly better than taking the longer one. Do not rely on it here; "
+        "'dialometer learn adapt' takes it to these ratings."
+    )
 
 
 def _splits(out: Path, rated: Sequence[RatedDialogue], n: int, seed: int) -> dict[str, list[DataSplit]]:
@@ -109,6 +168,11 @@ def _splits(out: Path, rated: Sequence[RatedDialogue], n: int, seed: int) -> dic
 
 
 TITLES = {"grouped": "New users or blocks", "files": "A file held out", "bots": "A bot held out"}
+EXPECTED = {
+    "grouped": "Expected accuracy for new users",
+    "files": "Expected accuracy for another file, such as a later day",
+    "bots": "Expected accuracy for another bot",
+}
 
 
 def _tell(out: Path, tables: dict[str, list[AblationLine]], n_rated: int, *, as_json: bool) -> None:
@@ -134,5 +198,13 @@ def _tell(out: Path, tables: dict[str, list[AblationLine]], n_rated: int, *, as_
             table.add_row(*evaluation_cells(line, against(lines)))
         results.print(table)
         results.print()
-    results.print(f"{n_rated:,} rated dialogues. Accuracies in %, ± one standard error over splits.")
+    for name, lines in tables.items():
+        best = next(line.primary for line in lines if line.row.name == "best")
+        interval = f"{100 * (best.low or 0):.1f} to {100 * (best.high or 0):.1f}"
+        results.print(f"{EXPECTED[name]}: [bold]{best.value:.1%}[/] (95% interval {interval})", soft_wrap=True)
+    results.print(
+        f"\n{n_rated:,} rated dialogues. Accuracies in %, ± one standard error over splits; expected is that of the best recipe on "
+        "pairs three points or more apart and of about the same length.",
+        soft_wrap=True,
+    )
     results.print(f"Splits, scores and tables are in {out}.")

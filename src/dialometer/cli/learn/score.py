@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
 from dialometer.cli.learn._shared import EvaluatorDir, read_whole
 from dialometer.cli.options import Address, AsJson, Device, EngineName, Speakers
+
+if TYPE_CHECKING:
+    from dialometer.learned.data.evaluator import DialogueScores, Evaluator
+
+UNLIKE = 0.25
+"""Share of dialogues unlike the training dialogues from which this is said; in new dialogues of the same kind it is about 0.05."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -47,7 +53,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli.console import working
         from dialometer.errors import UnknownName
         from dialometer.learned.data.evaluator import read_about
-        from dialometer.learned.evaluators import Speed, score_dialogues
+        from dialometer.learned.evaluators import Speed, load_evaluator, score_dialogues
         from dialometer.neural.engines import engine_of
         from dialometer.registry import did_you_mean
 
@@ -72,8 +78,26 @@ def add_to(app: typer.Typer) -> None:
             _write(out, rows)
         if as_json:
             typer.echo(json.dumps(rows, ensure_ascii=False))
-        else:
-            _show(rows, top)
+            return
+        _show(rows, top)
+        if len(given) > 1:
+            _warn(load_evaluator(evaluator, device), scores)
+
+
+def _warn(evaluator: Evaluator, scores: DialogueScores) -> None:
+    """How often the evaluator expects to be right on these dialogues, and whether they are of another kind than its own."""
+    from dialometer.cli.console import results
+    from dialometer.learned.experiments.own_data import expected_accuracy
+
+    expected = expected_accuracy(scores)
+    text = f"By its own probabilities it names the better of two of them in {expected.value:.0%} of cases."
+    unlike = float(evaluator.is_unlike_training(scores).mean())
+    if unlike > UNLIKE:
+        text += (
+            f" {unlike:.0%} of them are unlike the dialogues it was trained on: check it on some ratings of your own, "
+            "dialometer learn evaluate RATINGS --evaluator."
+        )
+    results.print(text, soft_wrap=True)
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

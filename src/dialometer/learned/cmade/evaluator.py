@@ -86,7 +86,7 @@ class RankNetEvaluator(Evaluator):
         members = np.array(rows).reshape(len(self.members), len(tokens)) / self.temperature
         alone = len(self.members) < 2
         deviations = np.full(len(tokens), np.nan) if alone else members.std(axis=0, ddof=1)
-        return DialogueScores(members.mean(axis=0), deviations, members)
+        return DialogueScores(members.mean(axis=0), deviations, members, np.full(members.shape[1], np.nan))
 
     def compare(self, first: Dialogue, second: Dialogue) -> DialogueComparison:
         """Which of two dialogues is better."""

@@ -30,6 +30,8 @@ class DialogueScores:
     deviations: Floats
     members: Floats
     """Models × dialogues."""
+    familiarity: Floats
+    """Share of the variance of each dialogue's quality that the training dialogues explain; nan where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,10 @@ class Evaluator(ABC):
     @abstractmethod
     def features(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> NDArray[np.float32]:
         """Where dialogues lie in a space in which neighbours are alike in quality."""
+
+    def is_unlike_training(self, scores: DialogueScores) -> NDArray[np.bool_]:
+        """Which scored dialogues are unlike those it was trained on; none where the evaluator cannot tell."""
+        return np.zeros(len(scores.values), dtype=np.bool_)
 
     def in_eight_bits(self) -> Evaluator:
         """The same evaluator with 8-bit weights, where it has a quick form."""

@@ -50,7 +50,7 @@ def accuracy_estimate(
     hit = [hits(values, part) for values, part in zip(score_list, pair_list, strict=True)]
     sizes = [len(values) for values in score_list]
     method = "share of pairs ordered right"
-    return _mean_over_pairs(
+    return mean_over_pairs(
         hit, pair_list, sizes, groups, n_resamples=n_resamples, seed=seed, label=label, method=method
     )
 
@@ -72,10 +72,10 @@ def accuracy_difference(
     apart = [hits(a, part) - hits(b, part) for a, b, part in zip(first, second, pairs, strict=True)]
     sizes = [len(scores) for scores in first]
     method = "difference of shares of pairs ordered right"
-    return _mean_over_pairs(apart, pairs, sizes, groups, n_resamples=n_resamples, seed=seed, label=label, method=method)
+    return mean_over_pairs(apart, pairs, sizes, groups, n_resamples=n_resamples, seed=seed, label=label, method=method)
 
 
-def _mean_over_pairs(
+def mean_over_pairs(
     values: Sequence[Floats],
     pairs: Sequence[NumberedPairs],
     sizes: Sequence[int],

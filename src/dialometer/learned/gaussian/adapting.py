@@ -1,13 +1,13 @@
 """An evaluator taken to a new domain by few ratings: the posterior of its Gaussian process, with what it knew as the prior.
 
-Quality in the new domain is taken to correlate with quality as the old evaluator knows it, by a number from nearly 0 (other users want
-something else) to nearly 1 (they want the same): an intrinsic coregionalisation of two tasks (Bonilla, Chai and Williams 2008). The
-ratings of the new domain tell that number, by restricted likelihood. Before the first rating the expected quality is the old
-evaluator's score times the correlation; every rating pulls the scores of dialogues like it towards itself. How high people rate in the new domain is
-estimated apart, so a stricter domain is no worse.
+Quality in the new domain is taken to correlate with quality as the old evaluator knows it, by a number from nearly 0 (other
+users want something else) to nearly 1 (they want the same): an intrinsic coregionalisation of two tasks (Bonilla, Chai and
+Williams 2008). The ratings of the new domain tell that number, by restricted likelihood. Before the first rating the expected
+quality is the old evaluator's score times the correlation; every rating pulls the scores of dialogues like it towards itself.
+How high people rate in the new domain is estimated apart, so a stricter domain is no worse.
 
-The old ratings are not needed: an evaluator's folder holds what they said. With a correlation of 1 and equal means the result is that
-of training on both sets at once with the old settings, which the tests compare it with.
+The old ratings are not needed: an evaluator's folder holds what they said. With a correlation of 1 and equal means the result
+is that of training on both sets at once with the old settings, which the tests compare it with.
 """
 
 from __future__ import annotations
@@ -27,8 +27,15 @@ from dialometer.learned.data.rated import RatedDialogue, check_rated
 from dialometer.learned.data.splits import groups_of
 from dialometer.learned.gaussian.evaluator import GaussianEvaluator
 from dialometer.learned.gaussian.features import FeatureTable
-from dialometer.learned.gaussian.kernel import Posterior, effect_kernel, likeness
-from dialometer.learned.gaussian.training import GaussianFit, fingerprint_of, pairs_of, raters_of, verdicts_on
+from dialometer.learned.gaussian.kernel import Posterior, effect_kernel, left_out_familiarity, likeness
+from dialometer.learned.gaussian.training import (
+    GaussianFit,
+    fingerprint_of,
+    pairs_of,
+    raters_of,
+    usual_familiarity,
+    verdicts_on,
+)
 from dialometer.neural.work import QUIET, Work
 
 Floats = NDArray[np.float64]
@@ -43,6 +50,8 @@ class _Joint:
     correlation: float
     expected: Floats
     """What the old evaluator expects of the new ratings, apart from their mean."""
+    known: Floats
+    """How much of the new qualities' covariance the old ratings explain."""
     factor: Floats
     """Of the covariance of the new ratings once the old ones are known."""
     weights: Floats
@@ -67,8 +76,8 @@ def adapt_gaussian(
     described = old.describer(table)
     ratings = np.array([row.rating for row in rated], dtype=np.float64)
     groups = groups_of(rated)
-    own = likeness(described, described).kernel(old.settings)
-    own += np.diag(np.full(len(rated), old.settings.noise))
+    kernel = likeness(described, described).kernel(old.settings)
+    own = kernel + np.diag(np.full(len(rated), old.settings.noise))
     own += old.settings.effect * effect_kernel(raters_of(rated, groups))
     before = likeness(old.known, described).kernel(old.settings)
     projected = linalg.solve_triangular(old.posterior.factor[0], before, lower=True)
@@ -77,6 +86,7 @@ def adapt_gaussian(
     judged, wide, kind = pairs_of(rated, (), seed)
     gaps = held_out[wide.better] - held_out[wide.worse]
     temperature = fit_temperature(gaps)
+    unseen = left_out_familiarity((joint.factor, True), kernel - joint.known, np.diag(kernel))
     evaluator = GaussianEvaluator(
         old.describer,
         old.known.followed_by(described),
@@ -84,6 +94,7 @@ def adapt_gaussian(
         _posterior(old, projected, joint),
         centre=float(held_out.mean()),
         temperature=temperature,
+        usual_familiarity=usual_familiarity(unseen),
     )
     error = float(np.sqrt(np.mean((ratings - held_out) ** 2)))
     verdicts = verdicts_on(rated, held_out, error)
@@ -123,7 +134,8 @@ def _choose(old: GaussianEvaluator, projected: Floats, own: Floats, ratings: Flo
 
 def _joint(old: GaussianEvaluator, projected: Floats, own: Floats, ratings: Floats, correlation: float) -> _Joint:
     expected = correlation * projected.T @ (old.posterior.factor[0].T @ old.posterior.weights)
-    factor = linalg.cholesky(own - correlation**2 * projected.T @ projected, lower=True)
+    known = correlation**2 * projected.T @ projected
+    factor = linalg.cholesky(own - known, lower=True)
     n = len(ratings)
     solved = linalg.cho_solve((factor, True), np.column_stack([ratings - expected, np.ones(n)]))
     total = float(solved[:, 1].sum())
@@ -131,7 +143,7 @@ def _joint(old: GaussianEvaluator, projected: Floats, own: Floats, ratings: Floa
     weights = solved[:, 0] - mean * solved[:, 1]
     unit = float(np.sqrt(max(float((ratings - expected - mean) @ weights), 1e-12) / (n - 1)))
     log_likelihood = -(n - 1) * np.log(unit) - np.log(np.diag(factor)).sum() - 0.5 * np.log(total)
-    return _Joint(correlation, expected, factor, weights, mean, unit, float(log_likelihood))
+    return _Joint(correlation, expected, known, factor, weights, mean, unit, float(log_likelihood))
 
 
 def _left_out(joint: _Joint, ratings: Floats, groups: Sequence[str]) -> Floats:

@@ -31,6 +31,7 @@ from dialometer.learned.gaussian.kernel import (
     KernelSettings,
     NormalScores,
     Posterior,
+    familiarity,
     likeness,
     own_kernel,
     word_weights,
@@ -60,6 +61,7 @@ class GaussianEvaluator(Evaluator):
         *,
         centre: float,
         temperature: float,
+        usual_familiarity: float = 0.0,
     ) -> None:
         self.describer = describer
         self.known = known
@@ -67,6 +69,8 @@ class GaussianEvaluator(Evaluator):
         self.posterior = posterior
         self.centre = centre
         self.temperature = temperature
+        self.usual_familiarity = usual_familiarity
+        """What most training dialogues reach; one below it is unlike them."""
 
     def score(self, dialogues: Sequence[Dialogue], report: Report | None = None, work: Work = QUIET) -> DialogueScores:
         """Scores; 0 is a typical training dialogue, a difference is the logarithm of odds."""
@@ -76,9 +80,14 @@ class GaussianEvaluator(Evaluator):
             scores.append(self.score_table(self.describe(part, work)))
             if report is not None:
                 report(start + len(part), len(dialogues))
-        values = np.concatenate([part_scores.values for part_scores in scores]) if scores else np.empty(0)
-        deviations = np.concatenate([part_scores.deviations for part_scores in scores]) if scores else np.empty(0)
-        return DialogueScores(values, deviations, values[None, :])
+        if not scores:
+            return DialogueScores(np.empty(0), np.empty(0), np.empty((1, 0)), np.empty(0))
+        return DialogueScores(
+            np.concatenate([part_scores.values for part_scores in scores]),
+            np.concatenate([part_scores.deviations for part_scores in scores]),
+            np.concatenate([part_scores.members for part_scores in scores], axis=1),
+            np.concatenate([part_scores.familiarity for part_scores in scores]),
+        )
 
     def describe(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> FeatureTable:
         """Features of dialogues as those it was trained on were described."""
@@ -90,8 +99,14 @@ class GaussianEvaluator(Evaluator):
         described = self.describer(table)
         cross = likeness(described, self.known).kernel(self.settings)
         values = (self.posterior.predict(cross) - self.centre) / self.temperature
-        spread = self.posterior.deviations(cross, own_kernel(described, self.settings))
-        return DialogueScores(values, spread * self.posterior.unit / self.temperature, values[None, :])
+        own = own_kernel(described, self.settings)
+        spread = self.posterior.deviations(cross, own)
+        deviations = spread * self.posterior.unit / self.temperature
+        return DialogueScores(values, deviations, values[None, :], familiarity(spread, own))
+
+    def is_unlike_training(self, scores: DialogueScores) -> NDArray[np.bool_]:
+        """Which of the scored dialogues are unlike those it was trained on, so that little is known about them."""
+        return np.asarray(scores.familiarity < self.usual_familiarity)
 
     def expected_ratings(self, table: FeatureTable) -> NDArray[np.float64]:
         """The rating expected of dialogues whose features are known, on the scale from 1 to 5 that training used."""
@@ -127,6 +142,7 @@ class GaussianEvaluator(Evaluator):
             "mean": self.posterior.mean,
             "centre": self.centre,
             "temperature": self.temperature,
+            "usual_familiarity": self.usual_familiarity,
             "unit": self.posterior.unit,
             "words": [_words(side) for side in (self.describer.user_words, self.describer.agent_words)],
             "about": dict(about or {}),
@@ -161,8 +177,8 @@ def _arrays(evaluator: GaussianEvaluator) -> dict[str, Any]:
         "sorted_values": evaluator.describer.normal.sorted_values,
     }
     if evaluator.describer.vectors is not None:
-        arrays["pieces"] = evaluator.describer.vectors.pieces
-        arrays["piece_vectors"] = evaluator.describer.vectors.vectors.astype(np.float16)
+        arrays["terms"] = evaluator.describer.vectors.terms
+        arrays["term_vectors"] = evaluator.describer.vectors.vectors.astype(np.float16)
     for name, side in (("user", evaluator.describer.user_words), ("agent", evaluator.describer.agent_words)):
         if side is not None:
             arrays[f"{name}_idf"] = side.idf
@@ -210,6 +226,7 @@ def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> GaussianEval
         ),
         centre=_number(content["centre"]),
         temperature=_number(content["temperature"]),
+        usual_familiarity=_number(content.get("usual_familiarity", 0.0)),
     )
 
 
@@ -239,12 +256,12 @@ def _side(words: Any, numbers: Mapping[str, Any], name: str) -> Tfidf | None:
 
 
 def _word_vectors(numbers: Mapping[str, Any]) -> WordVectors | None:
-    if "pieces" not in numbers:
+    if "terms" not in numbers:
         return None
-    pieces, vectors = numbers["pieces"], _table(numbers, "piece_vectors")
-    if pieces.shape != (len(vectors),) or pieces.dtype.kind not in "iu" or not (np.diff(pieces) > 0).all():
-        raise ValueError("the pieces of words and their vectors do not fit each other")
-    return WordVectors(pieces, vectors.astype(np.float32))
+    terms, vectors = numbers["terms"], _table(numbers, "term_vectors")
+    if terms.shape != (len(vectors),) or terms.dtype.kind not in "iu" or not (np.diff(terms) > 0).all():
+        raise ValueError("the word vectors do not fit each other")
+    return WordVectors(terms.astype(np.int64), vectors.astype(np.float32))
 
 
 def _number(value: Any) -> float:

@@ -1,15 +1,15 @@
 """The Gaussian process on many dialogues: all ratings count, but likeness is taken with a few inducing dialogues only.
 
-The quality of a dialogue is the combination of the inducing dialogues' qualities that its likeness with them gives (the projected
-process, also called deterministic training conditional: Quiñonero-Candela and Rasmussen 2005; Rasmussen and Williams 2006, 8.3.4).
-Cost grows with the number of dialogues times the square of the inducing ones, not with the cube of the dialogues. What n ratings say
-about m inducing dialogues equals what m ratings of these would say, with a certain mean and covariance of their noise, so the result is
-an ordinary :class:`~dialometer.learned.gaussian.kernel.Posterior`. With all dialogues as inducing ones it is the exact process, which the
-tests compare it with.
+The quality of a dialogue is the combination of the inducing dialogues' qualities that its likeness with them gives (the
+projected process, also called deterministic training conditional: Quiñonero-Candela and Rasmussen 2005; Rasmussen and Williams
+2006, 8.3.4). Cost grows with the number of dialogues times the square of the inducing ones, not with the cube of the dialogues.
+What n ratings say about m inducing dialogues equals what m ratings of these would say, with a certain mean and covariance of
+their noise, so the result is an ordinary :class:`~dialometer.learned.gaussian.kernel.Posterior`. With all dialogues as inducing
+ones it is the exact process, which the tests compare it with.
 
-Sums over the dialogues are kept for each fold. A model that has not seen a fold is the sum over the others, so cross-validation costs
-one pass over the data. What a rater adds to all ratings is summed out within a fold; a rater whose ratings lie in several folds (where
-several people rated one dialogue) counts as another rater in each.
+Sums over the dialogues are kept for each fold. A model that has not seen a fold is the sum over the others, so cross-validation
+costs one pass over the data. What a rater adds to all ratings is summed out within a fold; a rater whose ratings lie in several
+folds (where several people rated one dialogue) counts as another rater in each.
 """
 
 from __future__ import annotations

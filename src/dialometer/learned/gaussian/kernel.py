@@ -236,6 +236,26 @@ class Posterior:
         return np.asarray(np.sqrt(np.maximum(own - np.einsum("ij,ij->j", known, known), 0.0)))
 
 
+def familiarity(deviations: Floats, own: Floats) -> Floats:
+    """The share of the variance of each dialogue's quality that training explains: 0 for one that is unlike all others."""
+    return np.asarray(1 - deviations**2 / np.maximum(own, 1e-12))
+
+
+def left_out_familiarity(factor: Any, covariance: Floats, own: Floats, at_most: int = 500) -> Floats:
+    """How familiar training dialogues would be, had the rating of each not been there; of some of many.
+
+    ``factor`` is that of the ratings' covariance, ``covariance`` that of the qualities, ``own`` the kernel of each with itself.
+    In closed form, as leave-one-out predictions are (Rasmussen and Williams 2006, 5.4.2).
+    """
+    some = np.unique(np.linspace(0, len(own) - 1, min(at_most, len(own))).astype(np.int64))
+    place = np.arange(len(some))
+    columns = covariance[:, some]
+    solved = linalg.cho_solve(factor, columns)
+    precisions = linalg.cho_solve(factor, np.eye(len(own))[:, some])[some, place]
+    explained = np.einsum("ij,ij->j", columns, solved) - solved[some, place] ** 2 / precisions
+    return familiarity(np.sqrt(np.maximum(columns[some, place] - explained, 0.0)), own[some])
+
+
 def fit_process(kernel: Floats, ratings: Floats, noise: Floats, effects: Floats | None = None) -> Posterior:
     """The posterior for a training kernel, the variance of the noise of each rating, and the kernel of random effects."""
     covariance = kernel + np.diag(noise)

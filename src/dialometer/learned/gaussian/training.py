@@ -37,9 +37,12 @@ from dialometer.learned.gaussian.kernel import (
     Likeness,
     Posterior,
     effect_kernel,
+    familiarity,
     fit_describer,
     fit_process,
+    left_out_familiarity,
     likeness,
+    own_kernel,
 )
 from dialometer.neural.word_vectors import fit_word_vectors
 from dialometer.neural.work import QUIET, Work
@@ -146,6 +149,8 @@ MIN_EXPERT_PAIRS = 20
 """Fewer pairs of experts say too little about probabilities; they are then fitted to the ratings."""
 FAR_APART = 3.0
 MAX_PAIRS = 500_000
+USUAL = 0.95
+"""Share of the training dialogues that are as familiar as a new one must be to be like them."""
 _TOO_FAR = 2.0  # usual errors between a rating and what similar dialogues predict, beyond which it is not believed
 
 
@@ -206,6 +211,7 @@ def fit_gaussian(
         learned.posterior,
         centre=float(held_out.mean()),
         temperature=temperature,
+        usual_familiarity=usual_familiarity(learned.familiarity),
     )
     ratings = np.array([row.rating for row in rated], dtype=np.float64)
     error = float(np.sqrt(squared_error(ratings, held_out, weights)))
@@ -230,6 +236,11 @@ def fit_gaussian(
     return GaussianFit(evaluator, verdicts, right, measured, about)
 
 
+def usual_familiarity(known: Floats) -> float:
+    """What most training dialogues reach; a dialogue below it is unlike them."""
+    return float(np.quantile(known, 1 - USUAL))
+
+
 @dataclass(frozen=True)
 class _Learned:
     """What was learned, and the rating expected of each dialogue by a model that has not seen its group."""
@@ -239,6 +250,8 @@ class _Learned:
     settings: KernelSettings
     posterior: Posterior
     held_out: Floats
+    familiarity: Floats
+    """Of training dialogues (or some of them), their own ratings being unknown."""
 
 
 def _learn_exactly(
@@ -255,7 +268,8 @@ def _learn_exactly(
     known = describer(table)
     kernel = likeness(known, known).kernel(settings)
     posterior = fit_process(kernel, problem.ratings, settings.noise / weights, settings.effect * problem.effects)
-    return _Learned(describer, known, settings, posterior, held_out)
+    unseen = left_out_familiarity(posterior.factor, kernel, np.diag(kernel))
+    return _Learned(describer, known, settings, posterior, held_out, unseen)
 
 
 def _learn_by_inducing(
@@ -273,9 +287,11 @@ def _learn_by_inducing(
     chosen = [rated[int(n)] for n in some]
     settings, _ = choose_settings(CrossValidation(chosen, table.rows(some), aspects, weights[some], rng))
     describer = fit_describer(table.rows(sample), aspects)
+    described = describer(table)
+    inducing = np.sort(rng.choice(sample, N_INDUCING, replace=False))
     process = InducingProcess(
-        describer(table),
-        np.sort(rng.choice(sample, N_INDUCING, replace=False)),
+        described,
+        inducing,
         settings,
         np.array([row.rating for row in rated], dtype=np.float64),
         settings.noise / weights,
@@ -283,7 +299,13 @@ def _learn_by_inducing(
         folds_of(groups, rng),
         work,
     )
-    return _Learned(describer, process.known, settings, process.posterior(), process.held_out())
+    posterior = process.posterior()
+    # Of so many ratings a dialogue's own says little, so that it need not be left out; inducing ones are better known than others.
+    others = described.rows(np.setdiff1d(sample, inducing))
+    cross = likeness(others, process.known).kernel(settings)
+    own = own_kernel(others, settings)
+    known = familiarity(posterior.deviations(cross, own), own)
+    return _Learned(describer, process.known, settings, posterior, process.held_out(), known)
 
 
 def _describe(rated: Sequence[RatedDialogue], aspects: Sequence[Aspect], work: Work, seed: int) -> FeatureTable:

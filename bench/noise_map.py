@@ -1,0 +1,179 @@
+"""Under which noise would CMADE's stages win? Real dialogues, ratings made wrong on purpose: kind × share × number of dialogues.
+
+ConvAI2's ratings are taken for the truth and a share of the training ratings is made wrong: changed to any other (uniform) or
+drawn from a J, as careless users rate. Development and test dialogues keep their ratings: that is the paper's situation, whose
+development pairs were judged by experts. What is compared learns from the same features with the same linear model, so that
+only the stages differ: raw ratings, ratings smoothed over 50 neighbours (stage 2), ratings of negative Shapley value dropped
+(stage 3), as many dropped at random, and the wrong ones dropped, which is the most that any denoising could win; the Gaussian
+process of the best recipe, which drops nothing, stands beside them. Once with the features as they are, and once with one more
+feature that tells the true quality: what better features would make of it. The encoder is not fine-tuned here, so stage 1 plays
+no part.
+
+``python -m bench.noise_map FOLDER`` computes what is not in the folder and prints the map: accuracy on test pairs three points
+or more apart at matched length, mean over splits, in %.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench._sources import convai2
+from dialometer.learned.cmade.neighbours import knn_smooth, standardise
+from dialometer.learned.cmade.shapley import knn_shapley
+from dialometer.learned.data.measures import accuracy
+from dialometer.learned.data.pairs import NumberedPairs, numbered_gap_pairs
+from dialometer.learned.data.splits import grouped_splits
+from dialometer.learned.experiments.noise import KINDS, TRUE_QUALITY_DEVIATION, Kind, flip, ridge_scores
+from dialometer.learned.gaussian.features import describe
+from dialometer.learned.gaussian.kernel import KernelSettings, fit_describer, fit_process, likeness, quality_space
+from dialometer.neural.work import Work, default_cache
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+SHARES = (0.0, 0.2, 0.4, 0.6)
+SIZES = (300, 1000)
+N_SPLITS = 5
+K = 50
+STRENGTHS = (30.0, 100.0, 300.0, 1000.0)
+TRUE_WEIGHT = 12.0
+"""How much the true quality counts as a feature: as much as about 144 of the others, of which there are 154."""
+RAW, SMOOTHED, VALUED, RANDOM, ORACLE, PROCESS = (
+    "raw ratings",
+    "smoothed (stage 2)",
+    "negative value dropped (stage 3)",
+    "as many at random",
+    "wrong ones dropped",
+    "Gaussian process",
+)
+SEED = 22
+
+
+@dataclass(frozen=True)
+class NoiseCell:
+    """Which ratings are wrong, how many there are, and whether a feature tells the true quality."""
+
+    kind: Kind
+    share: float
+    size: int
+    is_told: bool
+    split: int
+
+
+def cells() -> list[NoiseCell]:
+    """All cells; without noise the kinds are one."""
+    kinds: list[tuple[Kind, float]] = [(KINDS[0], 0.0)]
+    kinds += [(kind, share) for kind in KINDS for share in SHARES if share]
+    every = itertools.product(range(N_SPLITS), (False, True), SIZES, kinds)
+    return [NoiseCell(*kind, size, is_told, split) for split, is_told, size, kind in every]
+
+
+class NoiseMap:
+    """The dialogues, their features and splits."""
+
+    def __init__(self) -> None:
+        self.rated = convai2()
+        dialogues = [row.dialogue for row in self.rated]
+        self.table = describe(dialogues, Work(device="cpu", cache=default_cache()))
+        self.ratings = np.array([row.rating for row in self.rated])
+        self.features = standardise(quality_space(self.table))
+        told = self.ratings + np.random.default_rng(SEED).normal(size=len(dialogues)) * TRUE_QUALITY_DEVIATION
+        truth = TRUE_WEIGHT * (told - told.mean()) / told.std()
+        self.told = np.column_stack([self.features, truth]).astype(np.float32)
+        self.splits = grouped_splits(self.rated, N_SPLITS, seed=SEED)
+        self.place = {row.id: number for number, row in enumerate(self.rated)}
+
+    def measure(self, cell: NoiseCell) -> dict[str, float]:
+        """The accuracy of each way to learn from the noisy ratings, and the share that stage 3 drops."""
+        split = self.splits[cell.split]
+        rng = np.random.default_rng([SEED, cell.split, cell.size])
+        train = self._numbers(split.train)[rng.permutation(len(split.train))[: cell.size]]
+        development, test = self._numbers((*split.development, *split.stopping)), self._numbers(split.test)
+        observed, is_wrong = self.ratings[train], np.zeros(len(train), dtype=bool)
+        if cell.share:
+            observed, is_wrong = flip(observed, cell.share, cell.kind, rng)
+        features = self.told if cell.is_told else self.features
+        points, judged = features[train], self._pairs(development)
+        values = knn_shapley(points, observed, features[development], np.column_stack([judged.better, judged.worse]), K)
+        is_kept = values >= 0
+        ways = {
+            RAW: (observed, np.ones(len(train), dtype=bool)),
+            SMOOTHED: (knn_smooth(points, observed, K), np.ones(len(train), dtype=bool)),
+            VALUED: (observed, is_kept),
+            RANDOM: (observed, rng.permutation(is_kept)),
+            ORACLE: (observed, ~is_wrong),
+        }
+        pairs = self._pairs(test)
+        found = {}
+        for name, (ratings, kept) in ways.items():
+            strength = max(
+                STRENGTHS,
+                key=lambda one, r=ratings, k=kept: accuracy(
+                    ridge_scores(points[k], r[k], features[development], one), judged
+                ),
+            )
+            found[name] = accuracy(ridge_scores(points[kept], ratings[kept], features[test], strength), pairs)
+        if not cell.is_told:
+            found[PROCESS] = accuracy(self._process(train, observed, test), pairs)
+        return found | {"dropped": float(1 - is_kept.mean())}
+
+    def _process(self, train: Ints, observed: Floats, test: Ints) -> Floats:
+        describer, settings = fit_describer(self.table.rows(train)), KernelSettings()
+        known = describer(self.table.rows(train))
+        noise = np.full(len(train), settings.noise)
+        posterior = fit_process(likeness(known, known).kernel(settings), observed, noise)
+        return posterior.predict(likeness(describer(self.table.rows(test)), known).kernel(settings))
+
+    def _numbers(self, ids: Sequence[str]) -> Ints:
+        return np.array([self.place[name] for name in ids], dtype=np.int64)
+
+    def _pairs(self, numbers: Ints) -> NumberedPairs:
+        return numbered_gap_pairs([self.rated[int(n)] for n in numbers], 3, 2)
+
+
+def compute(path: Path) -> dict[str, dict[str, float]]:
+    """All cells, kept as soon as each is there."""
+    kept: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    left = [cell for cell in cells() if str(cell) not in kept]
+    noise_map = NoiseMap() if left else None
+    for cell in left:
+        assert noise_map is not None
+        kept[str(cell)] = noise_map.measure(cell)
+        path.write_text(json.dumps(kept), encoding="utf-8")
+    return kept
+
+
+def show(kept: dict[str, dict[str, float]]) -> None:
+    """Two tables: with the features as they are, and with the true quality among them."""
+    for is_told in (False, True):
+        ways = [RAW, SMOOTHED, VALUED, RANDOM, ORACLE] + [PROCESS] * (not is_told)
+        print(f"\n{'With the true quality as a feature' if is_told else 'Features as they are'}:\n")
+        print("| noise | share | dialogues | " + " | ".join(ways) + " | stage 3 − raw | dropped |")
+        print("|---" * (len(ways) + 5) + "|")
+        for cell in cells()[: len(cells()) // N_SPLITS // 2]:
+            found = [kept[str(replace(cell, split=n, is_told=is_told))] for n in range(N_SPLITS)]
+            values = [f"{100 * np.mean([one[way] for one in found]):.1f}" for way in ways]
+            apart = 100 * np.array([one[VALUED] - one[RAW] for one in found])
+            gain = f"{apart.mean():+.1f} ± {apart.std(ddof=1) / np.sqrt(N_SPLITS):.1f}"
+            dropped = f"{100 * np.mean([one['dropped'] for one in found]):.0f}%"
+            name = cell.kind if cell.share else "none"
+            print(f"| {name} | {cell.share:.0%} | {cell.size:,} | " + " | ".join([*values, gain, dropped]) + " |")
+
+
+def main() -> int:
+    """Computes once, prints always."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    show(compute(folder / "noise-map.json"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
