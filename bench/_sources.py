@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from dialometer.learned.data.rated import RatedDialogue, clean, read_rated
-from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.model.dialogue import Dialogue, Role, Turn
 from dialometer.readers import read_dialogues
 from dialometer.simulate.rated_conversations import simulate_conversations
 
@@ -98,6 +98,6 @@ def with_faults(said: Sequence[str], share: float, texts: Sequence[str], rng: np
 
 def dialogue(name: str, said: Sequence[str]) -> Dialogue:
     """Texts as a dialogue that the user begins."""
-    roles = ("user", "agent")
+    roles: tuple[Role, Role] = ("user", "agent")
     turns = [Turn(speaker=roles[n % 2], text=text, role=roles[n % 2]) for n, text in enumerate(said)]
     return Dialogue(id=name, turns=tuple(turns))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,27 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench._reactions import ReactionReader, Reactions
+from bench._sources import DATA, DULL, N_TURNS, convai2, dialogue
 from dialometer.learned.data.measures import accuracy
 from dialometer.learned.data.pairs import NumberedPairs, numbered_gap_pairs
-from dialometer.learned.data.rated import RatedDialogue, clean_dialogue, read_rated
+from dialometer.learned.data.rated import clean_dialogue
 from dialometer.learned.data.splits import held_out_files, rows_of
 from dialometer.learned.gaussian.features import describe
 from dialometer.learned.gaussian.training import fit_gaussian
-from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.model.dialogue import Dialogue
 from dialometer.readers import read_dialogues
 
 Floats = NDArray[np.float64]
-DATA = Path(os.environ.get("DIALOMETER_DATA", "data"))
 N_PLANTED = 500
-N_TURNS = 14
 SHARES = (0.17, 0.5)
-DULL = ("I don't know.", "Yes.", "Okay.", "That is nice.", "I agree.")
 WEIGHTS = (0.25, 0.5, 1.0)
 SEED = 5
-
-
-def convai2() -> list[RatedDialogue]:
-    return read_rated(DATA / "convai2")
 
 
 def recommenders() -> list[Dialogue]:
@@ -57,7 +50,7 @@ def planted() -> dict[str, list[Dialogue]]:
     for number, one in enumerate(chosen):
         said = [turn.text for turn in one.turns[:N_TURNS]]
         for kind, turns in _faulty(said, texts, rng).items():
-            kinds.setdefault(kind, []).append(_dialogue(f"{number}-{kind}", turns))
+            kinds.setdefault(kind, []).append(dialogue(f"{number}-{kind}", turns))
     return kinds
 
 
@@ -84,12 +77,6 @@ def _faulty(said: list[str], texts: Sequence[str], rng: np.random.Generator) -> 
     return faulty
 
 
-def _dialogue(name: str, said: Sequence[str]) -> Dialogue:
-    roles = ("user", "agent")
-    turns = [Turn(speaker=roles[n % 2], text=text, role=roles[n % 2]) for n, text in enumerate(said)]
-    return Dialogue(id=name, turns=tuple(turns))
-
-
 def everything() -> dict[str, Dialogue]:
     """All dialogues that are read, by a name that says their source."""
     found = {f"convai2/{one.id}": clean_dialogue(one.dialogue) for one in convai2()}
@@ -100,11 +87,11 @@ def everything() -> dict[str, Dialogue]:
 def read_reactions(model: str, out: Path, device: str) -> None:
     """Reads what is not there yet; kept every 200 dialogues, so that it can be interrupted."""
     kept: dict[str, list[list[float]]] = json.loads(out.read_text(encoding="utf-8")) if out.is_file() else {}
-    left = {name: dialogue for name, dialogue in everything().items() if name not in kept}
+    left = {name: found for name, found in everything().items() if name not in kept}
     reader = ReactionReader.load(model, device) if left else None
-    for number, (name, dialogue) in enumerate(left.items(), start=1):
+    for number, (name, found) in enumerate(left.items(), start=1):
         assert reader is not None
-        kept[name] = reader.read(dialogue).lifts.round(5).tolist()
+        kept[name] = reader.read(found).lifts.round(5).tolist()
         if number % 200 == 0 or number == len(left):
             part = out.with_suffix(".part")
             part.write_text(json.dumps(kept), encoding="utf-8")

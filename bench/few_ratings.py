@@ -205,12 +205,17 @@ def draw_figure(folder: Path, out: Path) -> None:
 
 
 def _chart(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    x = {"field": "ratings", "type": "quantitative", "scale": {"type": "log"}, "axis": {"values": list(SIZES)}}
+    x: dict[str, Any] = {
+        "field": "ratings",
+        "type": "quantitative",
+        "scale": {"type": "log"},
+        "axis": {"values": list(SIZES)},
+    }
     x |= {"title": "ratings of the new domain"}
-    colour = {"field": "way", "type": "nominal", "title": None, "legend": {"orient": "top"}}
+    colour: dict[str, Any] = {"field": "way", "type": "nominal", "title": None, "legend": {"orient": "top"}}
     colour |= {"scale": {"domain": list(LABELS.values()), "range": ["#888888", "#d95f02", "#1b6ca8"]}}
     y = {"field": "accuracy", "type": "quantitative", "title": "pairs right, %", "scale": {"zero": False}}
-    band = {
+    band: dict[str, Any] = {
         "mark": {"type": "rule"},
         "encoding": {"y": {"field": "low", "type": "quantitative", "title": "pairs right, %"}},
     }

@@ -83,7 +83,7 @@ SIGNALS: dict[str, Callable[[FeatureTable], Floats]] = {
     "no words repeated": lambda t: -_column(t, "agent_like_any_earlier"),
     "no meaning repeated": lambda t: -_column(t, "agent_near_earlier"),
     "longer responses": lambda t: _column(t, "agent_words"),
-    "no stock responses": lambda t: -sum(_column(t, f"agent_seed_{n:02d}_mean") for n in (0, 1, 6)) / 3,
+    "no stock responses": lambda t: -np.mean([_column(t, f"agent_seed_{n:02d}_mean") for n in (0, 1, 6)], axis=0),
 }
 """Signals that need no ratings, each in the direction that was expected before anything was looked at."""
 

@@ -113,12 +113,11 @@ class NoiseMap:
         pairs = self._pairs(test)
         found = {}
         for name, (ratings, kept) in ways.items():
-            strength = max(
-                STRENGTHS,
-                key=lambda one, r=ratings, k=kept: accuracy(
-                    ridge_scores(points[k], r[k], features[development], one), judged
-                ),
-            )
+            tried = [
+                accuracy(ridge_scores(points[kept], ratings[kept], features[development], strength), judged)
+                for strength in STRENGTHS
+            ]
+            strength = STRENGTHS[int(np.argmax(tried))]
             found[name] = accuracy(ridge_scores(points[kept], ratings[kept], features[test], strength), pairs)
         if not cell.is_told:
             found[PROCESS] = accuracy(self._process(train, observed, test), pairs)

@@ -423,7 +423,8 @@ def evaluator() -> Files:
     known, settings = describer(table), KernelSettings()
     kernel = likeness(known, known).kernel(settings) + settings.noise * np.eye(len(dialogues))
     factor = np.linalg.cholesky(kernel)
-    posterior = Posterior(np.linalg.solve(kernel, rng.normal(size=len(dialogues))), 3.0, (factor, True), 1.0)
+    weights = np.asarray(np.linalg.solve(kernel, rng.normal(size=len(dialogues))), dtype=np.float64)
+    posterior = Posterior(weights, 3.0, (factor, True), 1.0)
     with TemporaryDirectory() as place:
         made = GaussianEvaluator(describer, known, settings, posterior, centre=3.0, temperature=1.0)
         made.save(place, {"fingerprint": "x"})

@@ -51,7 +51,7 @@ class OwnDataCheck:
     @property
     def is_useful(self) -> bool:
         """Whether it is significantly better than taking the longer dialogue, and than chance."""
-        return bool(self.lead.low > 0 and self.measured.low > 0.5)  # type: ignore[operator]
+        return bool(self.lead.low > 0 and self.measured.low > 0.5)
 
 
 def check_on_own_data(

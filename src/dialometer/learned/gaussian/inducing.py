@@ -115,7 +115,8 @@ class InducingProcess:
         start = 0
         while start < len(rows):
             later = ends[ends > start]
-            stop = int(later[max(0, np.searchsorted(later, start + ROWS_AT_A_TIME, side="right") - 1)])
+            n_whole = int(np.searchsorted(later, start + ROWS_AT_A_TIME, side="right"))
+            stop = int(later[max(1, n_whole) - 1])
             part = rows[start:stop]
             yield part, likeness(self.described.rows(part), self.known).kernel(self.settings)
             start = stop
