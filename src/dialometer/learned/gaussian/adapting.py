@@ -41,6 +41,8 @@ from dialometer.neural.work import QUIET, Work
 Floats = NDArray[np.float64]
 CORRELATIONS = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
 MIN_RATINGS = 10
+N_BEFORE = 100
+"""New ratings that count as much for the probabilities as all the old ones."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def adapt_gaussian(
     held_out = ratings - _left_out(joint, ratings, groups)
     judged, wide, kind = pairs_of(rated, (), seed)
     gaps = held_out[wide.better] - held_out[wide.worse]
-    temperature = fit_temperature(gaps)
+    temperature = _temperature(old.temperature, fit_temperature(gaps), len(rated))
     unseen = left_out_familiarity((joint.factor, True), kernel - joint.known, np.diag(kernel))
     evaluator = GaussianEvaluator(
         old.describer,
@@ -144,6 +146,11 @@ def _joint(old: GaussianEvaluator, projected: Floats, own: Floats, ratings: Floa
     unit = float(np.sqrt(max(float((ratings - expected - mean) @ weights), 1e-12) / (n - 1)))
     log_likelihood = -(n - 1) * np.log(unit) - np.log(np.diag(factor)).sum() - 0.5 * np.log(total)
     return _Joint(correlation, expected, known, factor, weights, mean, unit, float(log_likelihood))
+
+
+def _temperature(before: float, fitted: float, n: int) -> float:
+    """Between the old temperature and that of the new ratings, of which few say little: as if the old one had come from more."""
+    return (N_BEFORE + n) / (N_BEFORE / before + n / fitted)
 
 
 def _left_out(joint: _Joint, ratings: Floats, groups: Sequence[str]) -> Floats:
