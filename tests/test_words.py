@@ -44,6 +44,12 @@ RETIRED = {
     r"one person's (?:rating|judgment|answer)s?|the same (?:person|people) (?:gives?|rated|judged|preferred)": "rater",
     r"(?:same|other|different|single|most) people": "raters",
     r"no sign that": "no significant difference",
+    r"(?:if|may be) left out": "by default, optional",
+    r"places? on the screen": "position on the screen",
+    r"buys something": "is a trade-off",
+    r"commonest": "most frequent",
+    r"tells (?:which|whether|how|what|you|more|less|little)": "says, shows",
+    r"speaks? of": "is about",
 }
 ALLOWED = {
     "docs/how-to/add-a-reader.md": ("desk",),  # the help desk of the example

@@ -180,7 +180,7 @@ class MakerLabels:
         if question is None or ("answer" in record and answer is None):
             what = f"question '{record['question']}'" if question is None else f"answer '{record['answer'][:60]}'"
             remedy = "open it with the knowledge base and dialogues it was made with, or name another file with --out"
-            raise DialometerError(f"the marks speak of the {what}, which is not there", where=where, remedy=remedy)
+            raise DialometerError(f"the marks mention the {what}, which is not there", where=where, remedy=remedy)
         return Mark(question, answer, bool(value)), bool(record.get("is_undo"))
 
 

@@ -133,7 +133,7 @@ def _refuse_one_item(rows: Floats, spread: Floats, item: Codes) -> None:
         rest = total - (rows[own] * spread[own, None]).T @ rows[own]
         if np.linalg.cond(rest * np.outer(scale, scale)) > _ILL:
             raise NotEnoughData(
-                "one item alone tells systems and covariates apart", where=WHERE, remedy="collect votes on more items"
+                "only one item separates systems from covariates", where=WHERE, remedy="collect votes on more items"
             )
 
 
