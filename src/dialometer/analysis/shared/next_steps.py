@@ -136,7 +136,7 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
         max((int(test.details.get(key, n)) for test in left), default=n)
         for key, n in (("n_raters", n_raters), ("n_questions", n_items))
     )
-    is_talk = main.study.spec.items.kind in ("chat", "arena")  # there the tests know whether tasks are a sample
+    is_talk = main.study.spec.items.kind == "chat"  # there the tests know whether tasks are a sample
     if is_talk:
         n_items = max((int(test.details.get("n_items", 1)) for test in left), default=1)
     raters, items = (math.ceil(factor * n) for n in (n_raters, n_items))
