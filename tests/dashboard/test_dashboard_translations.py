@@ -1,0 +1,111 @@
+"""Translating a study in the browser: side by side, saved text by text, and translators' files."""
+
+import re
+from html import unescape
+
+import pytest
+
+from dialometer.design.load import load_study
+from dialometer.design.versions import Versions
+from dialometer.model.translation import study_texts
+
+
+@pytest.fixture
+def ada(site):
+    return site.owner()
+
+
+@pytest.fixture
+def folder(ada, studies_folder):
+    """A draft of the likert template to be translated into German."""
+    ada.post("/new", {"name": "films", "title": "", "from": "template:likert"})
+    ada.get("/studies/films/languages")
+    ada.post("/studies/films/languages", {"language": "de"})
+    assert ada.status == 200, ada.text
+    return studies_folder / "films"
+
+
+def row(page, key):
+    """The hidden fields of one text's form."""
+    forms = re.findall(r"<form method=\"post\".*?</form>", page, re.DOTALL)
+    form = next(form for form in forms if f'name="key" value="{key}"' in form)
+    return {name: unescape(value) for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', form)}
+
+
+def test_a_language_is_added_to_the_study_file(ada, folder):
+    study = load_study(folder)
+    assert study.spec.languages == ["en", "de"]
+    assert "# " in (folder / "study.yaml").read_text(), "comments stay"
+    assert f"0 of {len(study_texts(study))} texts translated" in ada.text
+    for wrong in ("de", "en", "not a tag", ""):
+        ada.get("/studies/films/languages")
+        assert ada.post("/studies/films/languages", {"language": wrong}).status == 422
+
+
+def test_texts_are_saved_one_by_one_and_shown_to_raters(ada, folder):
+    ada.get("/studies/films/languages/de")
+    first = row(ada.page, "title")
+    ada.post("/studies/films/languages/de", {**first, "text": "Reisen & mehr"})
+    assert "1 of" in ada.text
+    assert load_study(folder).in_language("de").spec.title == "Reisen & mehr"
+    assert 'value="title"' not in ada.page, "what is done leaves the list"
+    assert 'value="title"' in ada.get("/studies/films/languages/de", show="all").page
+    ada.get("/studies/films/preview/0-de/0/s")
+    assert '<html lang="de" dir="ltr">' in ada.page
+    assert "Reisen &amp; mehr" in ada.page
+    text = (folder / "study.yaml").read_text()
+    (folder / "study.yaml").write_text(re.sub(r"^title: .*$", "title: Trains", text, flags=re.MULTILINE))
+    ada.get("/studies/films/languages/de")
+    assert "1 out of date" in ada.text
+    assert "Still right: save" in ada.text
+    ada.post("/studies/films/languages/de", {**row(ada.page, "title"), "text": "Reisen & mehr"})
+    assert "0 out of date" in ada.text
+
+
+def test_two_people_at_the_same_text_lose_nothing(ada, folder):
+    ada.get("/studies/films/languages/de")
+    mine, other = row(ada.page, "title"), row(ada.page, "criteria.fluency.label")
+    ada.post("/studies/films/languages/de", {**mine, "text": "Von Ada"})
+    ada.post("/studies/films/languages/de", {**other, "text": "Sprache"})
+    assert ada.status == 200, "another text is no conflict, though the file has changed since"
+    ada.post("/studies/films/languages/de", {**mine, "text": "Von Bob"})
+    assert ada.status == 409
+    assert "Von Ada" in ada.text
+    assert "Von Bob" in ada.text
+    study = load_study(folder)
+    assert {key: entry.text for key, entry in study.translations["de"].items()} == {
+        "title": "Von Ada",
+        "criteria.fluency.label": "Sprache",
+    }
+    ada.post("/studies/films/languages/de", {**row(ada.page, "title"), "text": "Von Bob"})
+    assert load_study(folder).in_language("de").spec.title == "Von Bob"
+    kept = [version.file for version in Versions(folder).all()]
+    assert kept.count("translations.de.yaml") == 3
+
+
+@pytest.mark.parametrize("format_", ["po", "xliff"])
+def test_translators_files_go_out_and_come_back(ada, folder, format_):
+    ada.get(f"/studies/films/languages/de/file/{format_}")
+    name = {"po": "films.de.po", "xliff": "films.de.xlf"}[format_]
+    assert name in ada.response.headers["content-disposition"]
+    if format_ == "po":
+        translated = ada.page.replace('msgid "Fluent"\nmsgstr ""', 'msgid "Fluent"\nmsgstr "Fließend"')
+    else:
+        translated = ada.page.replace("<source>Fluent</source>", "<source>Fluent</source><target>Fließend</target>")
+    ada.get("/studies/films/languages/de")
+    ada.post("/studies/films/languages/de/file", files={"file": (name, translated.encode())})
+    assert "1 new, 0 changed" in ada.text
+    scale = load_study(folder).in_language("de").spec.scales["english"]
+    assert scale.option_words("Fluent") == "Fließend"
+    ada.post("/studies/films/languages/de/file", files={"file": ("x.po", b"nonsense")})
+    assert ada.status == 422
+
+
+def test_a_frozen_study_is_read_only(ada, folder):
+    ada.get("/studies/films/freeze")
+    assert "texts are not translated" in ada.text
+    ada.post("/studies/films/freeze")
+    ada.get("/studies/films/languages/de", show="all")
+    assert "cannot be changed here" in ada.text
+    assert "<textarea" not in ada.page
+    assert ada.post("/studies/films/languages/de", {"key": "title", "text": "x", "base": ""}).status == 422
