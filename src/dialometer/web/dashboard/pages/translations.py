@@ -36,7 +36,7 @@ PLACE = "/studies/{study}/languages"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LanguageProgress:
     """How far a language has come."""
 
     tag: str
@@ -58,11 +58,11 @@ class Progress:
         return 100 * self.n_done // self.n if self.n else 100
 
 
-def progress_of(language: str, texts: Sequence[TranslatedText]) -> Progress:
+def progress_of(language: str, texts: Sequence[TranslatedText]) -> LanguageProgress:
     """How far the translation into a language has come."""
     n_done, n_outdated = (sum(text.state == state for text in texts) for state in ("done", "outdated"))
     has_interface = bool(nearest_language([language], languages()))
-    return Progress(language, own_name(language), len(texts), n_done, n_outdated, has_interface)
+    return LanguageProgress(language, own_name(language), len(texts), n_done, n_outdated, has_interface)
 
 
 @page(PLACE, role="viewer")
@@ -192,7 +192,7 @@ def _language(dashboard: Dashboard, request: PageRequest) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TranslationRow:
     """One text of the page."""
 
     text: TranslatedText
@@ -212,7 +212,7 @@ class Row:
     def n_rows(self) -> int:
         """Lines of the field."""
         longest = max((self.text.source, self.shown), key=len)
-        return min(24, max(2, sum(1 + len(line) // 60 for line in longest.splitlines())))
+        return min(24, max(1, sum(1 + len(line) // 60 for line in longest.splitlines())))
 
 
 ORDER = {"outdated": 0, "missing": 1, "done": 2}
@@ -233,7 +233,7 @@ def _texts_page(dashboard: Dashboard, request: PageRequest, mine: dict[str, str]
     shown = wanted[(number - 1) * N_PER_PAGE : number * N_PER_PAGE]
     following = [*(text.key for text in shown[1:]), ""]
     rows = [
-        Row(
+        TranslationRow(
             text,
             anchor_of(text.key),
             hash_of(text.text.encode()),
@@ -271,6 +271,7 @@ def _page(dashboard: Dashboard, request: PageRequest, study: Study | None, **con
         spec=study.spec if study else None,
         is_open=studies.is_open(request.study),
         may_edit=request.may("editor") and not is_fixed,
+        own_name=own_name,
         tab="languages",
         **content,
     )
