@@ -168,3 +168,28 @@ def test_check_names_what_is_missing_outdated_unused_and_cannot_be_filled(study)
 def test_a_language_that_the_study_does_not_have(study):
     with pytest.raises(DialometerError, match="not translated into 'fr'"):
         translated_texts(study, "fr")
+
+
+def test_a_study_in_two_languages_from_the_command_line_to_the_report(study, tmp_path):
+    """The whole way: translated, run by simulated raters in both languages, exported and reported by language."""
+    folder = str(study.folder)
+    run("simulate", folder, "--raters", "12", "--languages", "en=1,de=1")
+    run("export", folder, "--out", str(tmp_path / "export"))
+    rows = (tmp_path / "export" / "sessions.csv").read_text().splitlines()
+    place = rows[0].split(",").index("language")
+    assert {row.split(",")[place] for row in rows[1:]} == {"en", "de"}
+    run(
+        "report",
+        folder,
+        "--by",
+        "language",
+        "--resamples",
+        "100",
+        "--format",
+        "markdown",
+        "--out",
+        str(tmp_path / "report"),
+    )
+    assert "## Language: groups of raters" in (tmp_path / "report" / "report.md").read_text()
+    refused = run("simulate", folder, "--languages", "fr=1", code=1)
+    assert "no share of one of the study's languages" in refused.stderr

@@ -58,6 +58,7 @@ class SessionMark:
     last_seen_at_ms: int
     finished_at_ms: int | None
     is_erased: bool = False
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Sessions(StorePart):
         """All sessions in the order of arrival."""
         columns = [sessions.c[name] for name in (*_MARKS, *_TIMES)]
         with self.database.reading() as connection:
-            query = select(*columns, sessions.c.rater_id.is_(None)).order_by(sessions.c.ordinal)
+            query = select(*columns, sessions.c.rater_id.is_(None), sessions.c.language).order_by(sessions.c.ordinal)
             return [SessionMark(*row) for row in connection.execute(query)]
 
     def id_of(self, ordinal: int) -> str | None:

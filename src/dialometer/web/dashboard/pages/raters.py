@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import new_token
+from dialometer.flow.language import own_name
 from dialometer.model.scale import Scale
 from dialometer.model.study import Study
 from dialometer.storage.sessions import SessionMark
@@ -32,6 +33,7 @@ _COLUMNS = (
     GridColumn("rater", "Rater"),
     GridColumn("state", "State", is_facet=True),
     GridColumn("condition", "Condition", is_facet=True),
+    GridColumn("language", "Language", is_facet=True),
     GridColumn("source", "Source", is_facet=True),
     GridColumn("started", "Arrived", "time"),
     GridColumn("minutes", "Minutes", "number"),
@@ -67,6 +69,7 @@ def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Gri
             "condition": running.study.cell_label(running.study.cells[mark.cell])
             if mark.cell < len(running.study.cells)
             else "of an earlier version",
+            "language": own_name(mark.language) if mark.language else "–",
             "source": mark.source,
             "started": mark.started_at_ms,
             "is_day": mark.is_erased,
@@ -80,7 +83,9 @@ def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Gri
         for mark in marks
     ]
     is_mixed = len({mark.source for mark in marks}) > 1
-    columns = [column for column in _COLUMNS if column.name != "source" or is_mixed]
+    left_out = {"source"} if not is_mixed else set()
+    left_out |= {"language"} if not running.study.spec.languages else set()
+    columns = [column for column in _COLUMNS if column.name not in left_out]
     return Grid(f"{running.name}-raters", columns, rows, start="-started")
 
 
