@@ -75,13 +75,14 @@ STUDIES: dict[str, tuple[str, Change]] = {
     "chat": ("chat", shorten),
     "arena": ("arena", shorten),
     "likert": ("likert", shorten),
+    "judged": ("judged", as_it_is),
     "rubric": ("rubric", shorten),
     "mqm": ("mqm", shorten),
     "replies": ("replies", as_it_is),
     "turns": ("turns", as_it_is),
     "arabic": ("arabic", as_it_is),
 }
-# What stands in docs/images: study, look, kind of screen, whether it is filled in, whether only the window is shown.
+# What is in docs/images: study, look, kind of screen, whether it is filled in, whether only the window is shown.
 SELECTION: list[tuple[str, str, str, bool, bool]] = [
     ("compare", "desktop", "item", True, False),
     ("pairs", "desktop", "item", True, False),
@@ -94,6 +95,7 @@ SELECTION: list[tuple[str, str, str, bool, bool]] = [
     ("best-worst", "desktop", "item", True, False),
     ("best-worst", "phone", "item", True, True),
     ("likert", "dark", "item", True, True),
+    ("judged", "desktop", "item", True, False),
     ("rubric", "desktop", "item", True, False),
     ("mqm", "desktop", "item", True, False),
     ("replies", "desktop", "item", True, False),

@@ -22,6 +22,7 @@ STUDIES = [
     pytest.param("pairs", 6, marks=SLOW),
     pytest.param("mqm", 6),
     pytest.param("wizard", 6, marks=SLOW),
+    pytest.param("judged", 16, marks=SLOW),
 ]
 
 
