@@ -46,7 +46,7 @@ def walk(page: Page, url: str, out: Path) -> None:
     page.locator("input[value='template:compare']").check()
     page.get_by_role("button", name="Make the study").click()
     page.get_by_label("Contact").fill("Ada Byron, ada@example.org")
-    page.get_by_role("button", name="Save and go on").click()
+    page.get_by_role("button", name="Save and continue").click()
     table = {"name": "answers.csv", "mimeType": "text/csv", "buffer": ANSWERS.encode()}
     page.locator("input[name=items]").set_input_files(files=[table])
     page.get_by_role("heading", name="Your items").wait_for()
@@ -54,7 +54,7 @@ def walk(page: Page, url: str, out: Path) -> None:
     page.mouse.wheel(0, 420)
     take(page, out, "items")
     page.get_by_role("button", name="Use 6 items").click()
-    page.get_by_role("button", name="Save and go on").click()
+    page.get_by_role("button", name="Save and continue").click()
     page.get_by_text("From the library").click()
     take(page, out, "library")
     page.get_by_role("button", name="Insert Helpfulness of a response").click()

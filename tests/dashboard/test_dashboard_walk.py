@@ -131,7 +131,7 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
         # By its form: a title, a criterion more and gone again
         examine(page, "the form")
         page.get_by_label("Contact").fill("Ada, ada@example.org")
-        page.get_by_role("button", name="Save and go on").click()
+        page.get_by_role("button", name="Save and continue").click()
         expect(page.get_by_role("heading", name="Systems and items")).to_be_visible()
         page.get_by_role("link", name="Criteria and scales").click()
         page.locator("button[value='add criteria']").click()

@@ -55,7 +55,7 @@ def start_empty(folder: Path, database: Database, at: datetime) -> None:
         raise StorageError(
             f"the database holds {n:,} sessions, so it cannot start empty",
             where=database.where,
-            remedy="leave --start-empty out to go on; to begin anew, move the study's database away first",
+            remedy="run without --start-empty to continue; to begin anew, move the study's database away first",
         )
     log = folder / ACKNOWLEDGED_FILE
     if log.exists():

@@ -43,7 +43,7 @@ def best_worst_agreement_section(given: BestWorstData, options: Options) -> Sect
             Column("question", "Question"),
             Column("items", "Items judged by two or more", "count"),
             Column("best", "Raters who agree on the best", "percent_estimate"),
-            Column("worst", "on the worst", "percent_estimate"),
+            Column("worst", "Raters who agree on the worst", "percent_estimate"),
             Column("alpha", "Krippendorff's alpha", "estimate"),
         ),
         tuple(rows),

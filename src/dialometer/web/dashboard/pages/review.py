@@ -39,7 +39,7 @@ WORDS = {
     "post": "questions after",
     "comprehension": "questions about the instructions",
     "attention": "attention check",
-    "more": "the offer to go on",
+    "more": "the offer to continue",
     "chat": "conversation",
 }
 _MAIN = re.compile(r"<main\b[^>]*>(.*)</main>", re.DOTALL)
