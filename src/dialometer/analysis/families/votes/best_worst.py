@@ -255,7 +255,7 @@ def _leader_words(ranking: BestWorstRanking) -> str:
         return f"{text}."
     if not rivals:
         return f"{text}, significantly ahead of every other system."
-    return f"{text}, but not significantly ahead of {listed(rivals, most=6)}."
+    return f"{text}, but is not significantly ahead of {listed(rivals, most=6)}."
 
 
 def declared_section(study: Study, given: BestWorstData, options: Options) -> list[Section]:
