@@ -1,6 +1,9 @@
 """Pages for making a study with anything typed, dropped or written into files by hand: no page fails, nothing leaves the folder."""
 
 import gzip
+import io
+import socket
+import zipfile
 
 import pytest
 import yaml
@@ -136,3 +139,45 @@ def test_nothing_that_was_typed_or_dropped_is_markup(ada, draft):
         assert MARK not in ada.page, path
         assert 'href="javascript:' not in ada.page, path
         assert 'onerror="' not in ada.page, path
+
+
+def test_agents_of_a_draft_reach_nothing_inside(ada, draft, monkeypatch):
+    """Responses are asked for by the server: its own services and passwords are not an editor's."""
+    monkeypatch.setenv("PGPASSWORD", "s3cret")
+    study = draft / "study.yaml"
+    spec = yaml.safe_load(study.read_text(encoding="utf-8"))
+    with socket.create_server(("127.0.0.1", 0)) as inside:
+        inside.settimeout(0.2)
+        url = f"http://127.0.0.1:{inside.getsockname()[1]}/"
+        for options in ({"url": url}, {"url": "https://example.org/", "headers": {"X": "${PGPASSWORD}"}}):
+            agent = {"type": "http", "options": options}
+            spec["systems"] = [{"name": system["name"], "agent": agent} for system in spec["systems"]]
+            study.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
+            names = [system["name"] for system in spec["systems"]]
+            assert ada.post("/studies/pairs/responses", {"system": names, "pasted": "Hello?"}).status == 422
+            assert "s3cret" not in ada.page
+        with pytest.raises(TimeoutError):
+            inside.accept()
+    assert not (draft / ".versions" / "jobs").exists()
+
+
+def test_what_a_version_held_leaves_with_nobody(ada, site, draft):
+    """A key that was pasted into a file and removed again is in a version still: only editors see those."""
+    for text in ("The key is s3cret.", "The key is gone."):
+        ada.post("/studies/pairs/files", {"file": "notes.md", "text": text})
+        assert ada.status == 200
+    viewer = site.member("viewer")
+    for path in ("versions", "versions/1", "versions/2"):
+        assert viewer.get(f"/studies/pairs/{path}").status == 403
+    for path in ("study.zip", "files", "review"):
+        response = viewer.client.get(f"/dashboard/studies/pairs/{path}")
+        assert response.status_code == 200, path
+        names = zipfile.ZipFile(io.BytesIO(response.content)).namelist() if path == "study.zip" else []
+        assert not any(".versions" in name for name in names)
+        assert b"s3cret" not in response.content, path
+    for path in (
+        "/pairs/.versions/log.jsonl",
+        "/dashboard/studies/pairs/files/.versions",
+        "/pairs/media/..%2flog.jsonl",
+    ):
+        assert site.visitor().client.get(path, follow_redirects=False).status_code in (303, 403, 404), path

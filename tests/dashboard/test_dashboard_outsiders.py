@@ -4,7 +4,9 @@ import re
 
 import pytest
 
+from dialometer.flow.engine import now_ms
 from dialometer.web.dashboard.dashboard import RANKS, all_pages
+from dialometer.web.dashboard.login import Login
 
 PAGES = all_pages()
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
@@ -93,6 +95,23 @@ def test_a_role_is_held_to_its_pages(site, role):
         assert "your account may not do this" in member.text.lower()
     assert not site.store("likert").control.log()
     assert not list(site.store("likert").exclusions.log("x"))
+
+
+def test_an_editor_of_one_study_gets_nothing_of_another(site):
+    site.owner()
+    guest = site.visitor()
+    token = Login(site.accounts).invite("editor", by="ada", at_ms=now_ms(), study="anchoring")
+    guest.join(token, "gil", follow=False)
+    csrf = guest.csrf
+    of_studies = [page for page in PAGES if "{study}" in page.path]
+    assert len(of_studies) > 40
+    for page in of_studies:
+        path = address(page).removeprefix("/dashboard")
+        guest.get(path) if page.method == "GET" else guest.post(path, csrf=csrf)
+        assert guest.status == 403, ids(page)
+        assert "travel assistant" not in guest.text, ids(page)
+    assert guest.get("/studies/anchoring/files").status == 200
+    assert not site.store("likert").control.log()
 
 
 def test_every_form_needs_its_mark(site):
