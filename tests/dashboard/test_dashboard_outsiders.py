@@ -16,7 +16,9 @@ EXAMPLES = {
     "ordinal:number": "1",
     "item:path": "t01",
     "file": "study.yaml",
-    "cell:number": "0",
+    "cell": "0",
+    "language": "de",
+    "format": "csv",
     "step:number": "0",
     "step": "study",
     "number": "1",
@@ -141,6 +143,9 @@ def test_every_page_opens_for_a_viewer(site):
         viewer.get(address(page).removeprefix("/dashboard"))
         if page.path.endswith("/adjudication"):
             assert "this study has no adjudication" in viewer.text.lower()
+            continue
+        if "{language}" in page.path:
+            assert viewer.status == 422, "this study has one language"
             continue
         assert viewer.status == 200, (page.path, viewer.text[:300])
         if "text/html" in viewer.response.headers["content-type"] and "/preview/" not in page.path:

@@ -61,8 +61,10 @@ def test_a_spreadsheet_is_read_like_csv(a_file):
 def test_a_spreadsheet_with_entities_or_without_sheets_is_refused(tmp_path):
     import zipfile
 
+    entities = '<!DOCTYPE x [<!ENTITY a "b">]><worksheet>&a;</worksheet>'
     for name, part, content in (
-        ("a.xlsx", "xl/worksheets/sheet1.xml", '<!DOCTYPE x [<!ENTITY a "b">]><worksheet>&a;</worksheet>'),
+        ("a.xlsx", "xl/worksheets/sheet1.xml", entities),
+        ("c.xlsx", "xl/worksheets/sheet1.xml", entities.encode("utf-16")),
         ("b.xlsx", "other.xml", "<x/>"),
     ):
         with zipfile.ZipFile(tmp_path / name, "w") as packed:

@@ -34,7 +34,7 @@ from dialometer.web.server.static_files import STATIC, Assets
 
 MAX_UPLOAD_BYTES = 32 * 1024 * 1024
 """For the files of a study; other requests are as small as those of raters."""
-UPLOADING = ("/files", "/new", "/add-items", "/responses")
+UPLOADING = ("/files", "/new", "/add-items", "/responses", "/file")
 """Pages that take files."""
 MAX_FIELDS = 5000
 """The form of a study has hundreds; only those who are signed in can send any."""
