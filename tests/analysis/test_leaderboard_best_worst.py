@@ -238,7 +238,7 @@ def test_without_an_order_the_items_systems_are_the_set(study):
     found = best_worst_data(data)
     assert (np.sort(found.choices.shown, axis=1) == np.arange(4)).all()
     section = next(s for s in run(data).sections if s.name == "best-worst-place")
-    assert "do not say where each system stood" in section.problem
+    assert "do not say where each system was" in section.problem
 
 
 def test_nothing_yet(study):

@@ -74,7 +74,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Let simulated raters take part, by the same path as human raters. Run again after an interruption: it continues.
 
-        The truth they saw is written to simulation.json, so that an analysis can be compared with it.
+        Their true preferences are written to simulation.json, so that an analysis can be compared with it.
         """
         from dialometer.flow.engine import Flow, now_ms
         from dialometer.flow.simulated import EngineAccess
@@ -255,5 +255,5 @@ def _tell_next(folder: Path, database: str, kept: Path) -> None:
     from dialometer.cli.console import results
 
     where = f" --database {database}" if database else ""
-    results.print(f"The truth they saw is in {escape(str(kept))}", soft_wrap=True)
+    results.print(f"Their true preferences are in {escape(str(kept))}", soft_wrap=True)
     results.print(f"Next: [bold]dialometer report {escape(f'{folder}{where}')}[/]", soft_wrap=True)
