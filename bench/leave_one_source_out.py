@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench._sources import convai2, dialogue, planted, recommenders, self_dialogues, simulated, with_faults
-from dialometer.learned.data.calibration import reliability
+from bench.few_ratings import old_evaluator
+from dialometer.learned.data.calibration import reliability, sigmoid
 from dialometer.learned.data.measures import accuracy, accuracy_estimate
 from dialometer.learned.data.pairs import NumberedPairs, numbered_gap_pairs
 from dialometer.learned.data.rated import RatedDialogue
@@ -33,12 +34,13 @@ from dialometer.learned.data.splits import groups_of
 from dialometer.learned.gaussian.features import FeatureTable, describe
 from dialometer.learned.gaussian.kernel import KernelSettings, effect_kernel, fit_describer, fit_process, likeness
 from dialometer.learned.gaussian.training import fit_gaussian
+from dialometer.neural.work import Work, default_cache
 
 Floats = NDArray[np.float64]
-N_MADE = 600
+N_MADE = 300
 SEED = 22
 SOURCE_VARIANCE = 30.0
-N_ANOMALIES = 800
+N_ANOMALIES = 600
 RECIPE, ANOMALY, TOGETHER, CONVAI2 = "ratings of all other sources", "learned anomaly", "chosen together", "ConvAI2"
 
 
@@ -50,23 +52,25 @@ class Source:
     rated: list[RatedDialogue]
     table: FeatureTable
     pairs: NumberedPairs
+    wide: NumberedPairs
+    """All pairs of different ratings."""
 
 
-def sources() -> list[Source]:
+def sources(work: Work) -> list[Source]:
     """All of them, small ones as they are."""
     rated = convai2()
     found = []
     for day in sorted({row.source for row in rated}):
         own = [row for row in rated if row.source == day]
-        found.append(_source(f"ConvAI2, {int(day[15:17])} July", own, numbered_gap_pairs(own, 3, 2)))
+        found.append(_source(f"ConvAI2, {int(day[15:17])} July", own, 2, work))
     chats, faulty, talks = recommenders(), planted(N_MADE, SEED, 0, 2000), simulated(N_MADE, SEED)
-    found.append(_source("CRSArena-Dial", chats, numbered_gap_pairs(chats, 3)))
-    found.append(_source("self-dialogues with faults", faulty, numbered_gap_pairs(faulty, 3)))
-    return [*found, _source("simulated talks", talks, numbered_gap_pairs(talks, 3))]
+    made = {"CRSArena-Dial": chats, "self-dialogues with faults": faulty, "simulated talks": talks}
+    return [*found, *(_source(name, own, None, work) for name, own in made.items())]
 
 
-def _source(name: str, rated: list[RatedDialogue], pairs: NumberedPairs) -> Source:
-    return Source(name, rated, describe([row.dialogue for row in rated]), pairs)
+def _source(name: str, rated: list[RatedDialogue], length: int | None, work: Work) -> Source:
+    table = describe([row.dialogue for row in rated], work)
+    return Source(name, rated, table, numbered_gap_pairs(rated, 3, length), numbered_gap_pairs(rated, 0.0))
 
 
 def _column(table: FeatureTable, name: str) -> Floats:
@@ -94,7 +98,8 @@ class AnomalyScores:
     Trained on ConvAI2's dialogues for other sources, and on self-dialogues for ConvAI2's days: never on the source it scores.
     """
 
-    def __init__(self, convai: Sequence[RatedDialogue]) -> None:
+    def __init__(self, convai: Sequence[RatedDialogue], work: Work) -> None:
+        self.work = work
         rng = np.random.default_rng(SEED)
         chats = [convai[int(n)].dialogue for n in rng.permutation(len(convai))[: N_ANOMALIES // 2]]
         said = [[turn.text for turn in chat.turns] for chat in chats]
@@ -109,7 +114,7 @@ class AnomalyScores:
                 rating = 5.0 if kind == "whole" else 1.0
                 rated.append(RatedDialogue(dialogue(f"{kind}-{number}", turns), rating, f"t{number}", "made", None))
         return fit_gaussian(
-            rated, aspects=("behaviour", "meaning"), table=describe([row.dialogue for row in rated])
+            rated, aspects=("behaviour", "meaning"), table=describe([row.dialogue for row in rated], self.work)
         ).evaluator
 
     def __call__(self, source: Source) -> Floats:
@@ -149,15 +154,16 @@ def scores_without(left_out: Sequence[Source], every: Sequence[Source]) -> dict[
     }
 
 
-def compute() -> dict[str, Any]:
+def compute(folder: Path) -> dict[str, Any]:
     """Accuracies of everything on every source, what nested choice took, and what abstaining is worth."""
-    every = sources()
-    anomaly = AnomalyScores([row for source in every if source.name.startswith(CONVAI2) for row in source.rated])
+    work = Work(device="cpu", cache=default_cache())
+    every = sources(work)
+    anomaly = AnomalyScores([row for source in every if source.name.startswith(CONVAI2) for row in source.rated], work)
     free = {source.name: {name: signal(source.table) for name, signal in SIGNALS.items()} for source in every}
     for source in every:
         free[source.name][ANOMALY] = anomaly(source)
     twice = {frozenset((a.name, b.name)): scores_without((a, b), every) for a, b in combinations(every, 2)}
-    found: dict[str, Any] = {"rows": {}, "chosen": {}, "abstaining": abstaining(every)}
+    found: dict[str, Any] = {"rows": {}, "chosen": {}, "abstaining": abstaining(every, folder, work)}
     for test in every:
         others = [source for source in every if source.name != test.name]
         inner = {
@@ -207,32 +213,29 @@ def added(signals: dict[str, Floats], chosen: Sequence[str]) -> Floats:
     return total
 
 
-def abstaining(every: Sequence[Source]) -> list[dict[str, Any]]:
-    """ConvAI2's evaluator on each source: all pairs, and those of dialogues whose score it is surer of than 95% of its own."""
+def abstaining(every: Sequence[Source], folder: Path, work: Work) -> list[dict[str, Any]]:
+    """ConvAI2's evaluator on each source: all pairs, and the half that it should know best, by its probability and by familiarity."""
     days = [source for source in every if source.name.startswith(CONVAI2)]
     rows = []
     for test in every:
-        inside = [source for source in days if source.name != test.name]
-        rated = [row for source in inside for row in source.rated]
-        evaluator = fit_gaussian(rated, table=joined([source.table for source in inside])).evaluator
+        rated = [row for source in days if source.name != test.name for row in source.rated]
+        evaluator = old_evaluator(folder, rated, work)
         scores = evaluator.score_table(test.table)
-        better, worse = test.pairs.better, test.pairs.worse
+        better, worse = test.wide.better, test.wide.worse
         gaps = scores.values[better] - scores.values[worse]
-        is_sure = scores.deviations <= np.quantile(scores.deviations, 0.5)
-        both = is_sure[better] & is_sure[worse]
-        spread = scores.deviations[better] ** 2 + scores.deviations[worse] ** 2
-        moderated = gaps / np.sqrt(1 + np.pi / 8 * spread)
+        known = np.minimum(scores.familiarity[better], scores.familiarity[worse])
+        is_likely, is_known = np.abs(gaps) >= np.median(np.abs(gaps)), known >= np.median(known)
         rows.append(
             {
                 "source": test.name,
-                "pairs": len(gaps),
-                "accuracy": float((gaps > 0).mean()),
-                "surer half": float((gaps[both] > 0).mean()) if both.any() else None,
-                "share of surer pairs": float(both.mean()),
-                "median deviation": float(np.median(scores.deviations)),
+                "pairs of different ratings": len(gaps),
+                "right": float((gaps > 0).mean()),
+                "expected by its probabilities": float(sigmoid(np.abs(gaps)).mean()),
                 "calibration error": reliability(gaps, 1.0).calibration_error,
-                "moderated": reliability(moderated, 1.0).calibration_error,
-                "stated": float((1 / (1 + np.exp(-np.abs(gaps)))).mean()),
+                "likeliest half": float((gaps[is_likely] > 0).mean()),
+                "most familiar half": float((gaps[is_known] > 0).mean()),
+                "median familiarity": float(np.median(scores.familiarity)),
+                "unlike its training dialogues": float(evaluator.is_unlike_training(scores).mean()),
             }
         )
     return rows
@@ -251,14 +254,8 @@ def show(found: dict[str, Any]) -> None:
     heads = [name for name in found["abstaining"][0] if name != "source"]
     print("\n| ConvAI2's evaluator on | " + " | ".join(heads) + " |\n" + "|---" * (len(heads) + 1) + "|")
     for row in found["abstaining"]:
-        cells = [
-            _percent(row[name]) if name not in ("pairs", "median deviation") else f"{row[name]:,.2f}" for name in heads
-        ]
+        cells = [f"{row[name]:,}" if isinstance(row[name], int) else f"{100 * row[name]:.1f}" for name in heads]
         print(f"| {row['source']} | " + " | ".join(cells) + " |")
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.1f}"
 
 
 def main() -> int:
@@ -267,7 +264,7 @@ def main() -> int:
     path = folder / "sources.json"
     if not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(compute()), encoding="utf-8")
+        path.write_text(json.dumps(compute(folder)), encoding="utf-8")
     show(json.loads(path.read_text(encoding="utf-8")))
     return 0
 

@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,12 @@ def _similar(ids: Sequence[NDArray[np.int64]], n_tokens: int) -> Iterator[list[i
         start = stop
 
 
+@cache
+def _packaged_encoder() -> QuickTextEncoder:
+    """Loaded once in a process: those who score many dialogues ask for vectors part by part."""
+    return QuickTextEncoder(Path(model_path(PACKAGED)))
+
+
 def packaged_vectors(texts: Sequence[str], work: Work = QUIET, *, what: str = "Encoding utterances") -> Floats:
     """One vector of length one for each of the distinct ``texts``, by the packaged encoder in the quickest way there is.
 
@@ -302,18 +309,18 @@ def packaged_vectors(texts: Sequence[str], work: Work = QUIET, *, what: str = "E
         from dialometer.neural.encoder import TextEncoder  # noqa: PLC0415 - needs torch
 
         return TextEncoder(PACKAGED, work).encode(texts, what=what)
-    encoder = QuickTextEncoder(Path(model_path(PACKAGED)))
+    encoder = _packaged_encoder()
     folder = work.folder("embeddings")
-    cache = EmbeddingCache(folder, f"packaged-8bit-{n_levels()}") if folder else None
+    kept = EmbeddingCache(folder, f"packaged-8bit-{n_levels()}") if folder else None
     out = np.zeros((len(texts), encoder.width), dtype=np.float32)
-    missing = cache.read(texts, out) if cache is not None else list(range(len(texts)))
+    missing = kept.read(texts, out) if kept is not None else list(range(len(texts)))
     # By length, so that a portion needs little padding; the portions are what an interrupted run keeps.
     order = sorted(missing, key=lambda row: len(texts[row]))
     for _, rows in work.portions(what, order, _TEXTS_AT_A_TIME) if order else ():
         some = [texts[row] for row in rows]
         out[list(rows)] = encoder.encode(some)
-        if cache is not None:
-            cache.write(some, out[list(rows)])
-    if cache is not None:
-        cache.close()
+        if kept is not None:
+            kept.write(some, out[list(rows)])
+    if kept is not None:
+        kept.close()
     return out

@@ -15,6 +15,8 @@ from dialometer.cli.options import Address, AsJson, Device, EngineName, Speakers
 if TYPE_CHECKING:
     from dialometer.learned.data.evaluator import DialogueScores, Evaluator
 
+MANY = 20_000
+"""Dialogues from which an evaluator of the best recipe scores in several processes of one machine: most of its work is in Python."""
 UNLIKE = 0.25
 """Share of dialogues unlike the training dialogues from which this is said; in new dialogues of the same kind it is about 0.05."""
 
@@ -53,15 +55,18 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli.console import working
         from dialometer.errors import UnknownName
         from dialometer.learned.data.evaluator import read_about
-        from dialometer.learned.evaluators import Speed, load_evaluator, score_dialogues
-        from dialometer.neural.engines import engine_of
+        from dialometer.learned.evaluators import GAUSSIAN, Speed, load_evaluator, score_dialogues
+        from dialometer.neural.device import choose_device
+        from dialometer.neural.engines import LOCAL, InProcesses, engine_of
         from dialometer.registry import did_you_mean
 
         if speed not in (known := get_args(Speed)):
             raise UnknownName(f"there is no speed '{speed}'", remedy=did_you_mean(speed, list(known)))
-        read_about(evaluator)
+        kind = read_about(evaluator).get("kind")
         given = read_whole(dialogues)
-        with working(device, None) as work, engine_of(engine, address) as opened:
+        has_much = len(given) >= MANY and kind == GAUSSIAN and choose_device(device) == "cpu"
+        local = InProcesses() if has_much else LOCAL
+        with working(device, None) as work, engine_of(engine, address, local=local) as opened:
             scores = score_dialogues(
                 evaluator,
                 given,
