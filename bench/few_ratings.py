@@ -25,7 +25,7 @@ from dialometer.learned.data.evaluator import FILE
 from dialometer.learned.data.measures import accuracy
 from dialometer.learned.data.pairs import numbered_gap_pairs
 from dialometer.learned.data.rated import RatedDialogue
-from dialometer.learned.data.splits import bot_styles, groups_of
+from dialometer.learned.data.splits import groups_of
 from dialometer.learned.gaussian.adapting import adapt_gaussian
 from dialometer.learned.gaussian.evaluator import GaussianEvaluator
 from dialometer.learned.gaussian.features import FeatureTable, describe
@@ -47,8 +47,6 @@ def tasks() -> dict[str, Callable[[], Task]]:
     return {
         "CRSArena-Dial": lambda: (convai2(), recommenders()),
         "ConvAI2, 5 July": _day("05"),
-        "ConvAI2, 6 July": _day("06"),
-        "ConvAI2, one bot": _bot("style 2"),
         "self-dialogues with faults": lambda: (convai2(), planted(400, SEED)),
         "simulated talks": lambda: (convai2(), simulated(400, SEED)),
     }
@@ -57,25 +55,11 @@ def tasks() -> dict[str, Callable[[], Task]]:
 def _day(day: str) -> Callable[[], Task]:
     def made() -> Task:
         rated = convai2()
-        is_new = [f"-{day}." in row.source for row in rated]
-        return _parted(rated, is_new)
+        return [row for row in rated if f"-{day}." not in row.source], [
+            row for row in rated if f"-{day}." in row.source
+        ]
 
     return made
-
-
-def _bot(style: str) -> Callable[[], Task]:
-    def made() -> Task:
-        rated = convai2()
-        return _parted(rated, [own == style for own in bot_styles(rated)])
-
-    return made
-
-
-def _parted(rated: Sequence[RatedDialogue], is_new: Sequence[bool]) -> Task:
-    sides: Task = ([], [])
-    for row, new in zip(rated, is_new, strict=True):
-        sides[int(new)].append(row)
-    return sides
 
 
 def old_evaluator(folder: Path, old: Sequence[RatedDialogue], work: Work) -> GaussianEvaluator:

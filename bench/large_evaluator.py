@@ -38,7 +38,7 @@ from dialometer.neural.word_vectors import fit_word_vectors
 from dialometer.neural.work import Work, default_cache
 
 WAYS = ("exact", "inducing", "inducing + word vectors")
-N_LARGE, N_TEST, N_DRAWS, N_SPLITS = 6000, 2000, 5, 5
+N_LARGE, N_TEST, N_DRAWS, N_SPLITS = 6000, 2000, 5, 3
 N_REAL = 600
 SEED = 22
 

@@ -4,10 +4,11 @@ ConvAI2's ratings are taken for the truth and a share of the training ratings is
 drawn from a J, as careless users rate. Development and test dialogues keep their ratings: that is the paper's situation, whose
 development pairs were judged by experts. What is compared learns from the same features with the same linear model, so that
 only the stages differ: raw ratings, ratings smoothed over 50 neighbours (stage 2), ratings of negative Shapley value dropped
-(stage 3), as many dropped at random, and the wrong ones dropped, which is the most that any denoising could win; the Gaussian
-process of the best recipe, which drops nothing, stands beside them. Once with the features as they are, and once with one more
-feature that tells the true quality: what better features would make of it. The encoder is not fine-tuned here, so stage 1 plays
-no part.
+(stage 3), as many dropped at random, the true ratings of the development dialogues simply added to the training ratings (what
+else they could be used for), and the wrong ones dropped, which is the most that any denoising could win; the Gaussian process
+of the best recipe, which drops nothing, stands beside them. Once with the features as they are, and once with one more feature
+that tells the true quality: what better features would make of it. The encoder is not fine-tuned here, so stage 1 plays no
+part.
 
 ``python -m bench.noise_map FOLDER`` computes what is not in the folder and prints the map: accuracy on test pairs three points
 or more apart at matched length, mean over splits, in %.
@@ -40,16 +41,17 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SHARES = (0.0, 0.2, 0.4, 0.6)
 SIZES = (300, 1000)
-N_SPLITS = 5
+N_SPLITS = 4
 K = 50
 STRENGTHS = (30.0, 100.0, 300.0, 1000.0)
 TRUE_WEIGHT = 12.0
 """How much the true quality counts as a feature: as much as about 144 of the others, of which there are 154."""
-RAW, SMOOTHED, VALUED, RANDOM, ORACLE, PROCESS = (
+RAW, SMOOTHED, VALUED, RANDOM, ADDED, ORACLE, PROCESS = (
     "raw ratings",
     "smoothed (stage 2)",
     "negative value dropped (stage 3)",
     "as many at random",
+    "raw + development ratings",
     "wrong ones dropped",
     "Gaussian process",
 )
@@ -111,14 +113,17 @@ class NoiseMap:
             ORACLE: (observed, ~is_wrong),
         }
         pairs = self._pairs(test)
-        found = {}
+        found: dict[str, float] = {}
+        strengths: dict[str, float] = {}
         for name, (ratings, kept) in ways.items():
             tried = [
                 accuracy(ridge_scores(points[kept], ratings[kept], features[development], strength), judged)
                 for strength in STRENGTHS
             ]
-            strength = STRENGTHS[int(np.argmax(tried))]
-            found[name] = accuracy(ridge_scores(points[kept], ratings[kept], features[test], strength), pairs)
+            strengths[name] = STRENGTHS[int(np.argmax(tried))]
+            found[name] = accuracy(ridge_scores(points[kept], ratings[kept], features[test], strengths[name]), pairs)
+        both, known = np.concatenate([train, development]), np.concatenate([observed, self.ratings[development]])
+        found[ADDED] = accuracy(ridge_scores(features[both], known, features[test], strengths[RAW]), pairs)
         if not cell.is_told:
             found[PROCESS] = accuracy(self._process(train, observed, test), pairs)
         return found | {"dropped": float(1 - is_kept.mean())}
@@ -152,15 +157,16 @@ def compute(path: Path) -> dict[str, dict[str, float]]:
 def show(kept: dict[str, dict[str, float]]) -> None:
     """Two tables: with the features as they are, and with the true quality among them."""
     for is_told in (False, True):
-        ways = [RAW, SMOOTHED, VALUED, RANDOM, ORACLE] + [PROCESS] * (not is_told)
+        ways = [RAW, SMOOTHED, VALUED, RANDOM, ADDED, ORACLE] + [PROCESS] * (not is_told)
         print(f"\n{'With the true quality as a feature' if is_told else 'Features as they are'}:\n")
         print("| noise | share | dialogues | " + " | ".join(ways) + " | stage 3 − raw | dropped |")
         print("|---" * (len(ways) + 5) + "|")
         for cell in cells()[: len(cells()) // N_SPLITS // 2]:
-            found = [kept[str(replace(cell, split=n, is_told=is_told))] for n in range(N_SPLITS)]
+            names = [str(replace(cell, split=n, is_told=is_told)) for n in range(N_SPLITS)]
+            found = [kept[name] for name in names if name in kept]
             values = [f"{100 * np.mean([one[way] for one in found]):.1f}" for way in ways]
             apart = 100 * np.array([one[VALUED] - one[RAW] for one in found])
-            gain = f"{apart.mean():+.1f} ± {apart.std(ddof=1) / np.sqrt(N_SPLITS):.1f}"
+            gain = f"{apart.mean():+.1f} ± {apart.std(ddof=1) / np.sqrt(len(found)):.1f}"
             dropped = f"{100 * np.mean([one['dropped'] for one in found]):.0f}%"
             name = cell.kind if cell.share else "none"
             print(f"| {name} | {cell.share:.0%} | {cell.size:,} | " + " | ".join([*values, gain, dropped]) + " |")

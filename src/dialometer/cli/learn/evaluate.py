@@ -136,9 +136,10 @@ def _advice(check: OwnDataCheck) -> str:
     low, high = (100 * (end or 0) for end in (check.measured.low, check.measured.high))
     if check.is_useful:
         return f"On dialogues like these, expect it to order {low:.0f} to {high:.0f}% of pairs right."
+    rival = "chance" if low <= 50 else "taking the longer one"
     return (
-        "On these dialogues it is not significantly better than taking the longer one. Do not rely on it here; "
-        "'dialometer learn adapt' takes it to these ratings."
+        f"On these dialogues it is not significantly better than {rival}. Do not rely on it here; "
+        "'dialometer learn adapt' adapts it to ratings of them."
     )
 
 

@@ -22,7 +22,7 @@ from scipy import linalg
 
 from dialometer.errors import DialometerError
 from dialometer.learned.data.calibration import fit_temperature, reliability
-from dialometer.learned.data.measures import accuracy
+from dialometer.learned.data.measures import accuracy_estimate
 from dialometer.learned.data.rated import RatedDialogue, check_rated
 from dialometer.learned.data.splits import groups_of
 from dialometer.learned.gaussian.evaluator import GaussianEvaluator
@@ -81,8 +81,8 @@ def adapt_gaussian(
     kernel = likeness(described, described).kernel(old.settings)
     own = kernel + np.diag(np.full(len(rated), old.settings.noise))
     own += old.settings.effect * effect_kernel(raters_of(rated, groups))
-    before = likeness(old.known, described).kernel(old.settings)
-    projected = linalg.solve_triangular(old.posterior.factor[0], before, lower=True)
+    cross = likeness(old.known, described).kernel(old.settings)
+    projected = linalg.solve_triangular(old.posterior.factor[0], cross, lower=True)
     joint = _choose(old, projected, own, ratings)
     held_out = ratings - _left_out(joint, ratings, groups)
     judged, wide, kind = pairs_of(rated, (), seed)
@@ -100,8 +100,9 @@ def adapt_gaussian(
     )
     error = float(np.sqrt(np.mean((ratings - held_out) ** 2)))
     verdicts = verdicts_on(rated, held_out, error)
-    right, measured = accuracy(held_out, judged), reliability(gaps, temperature)
-    before_it = old.expected_ratings(table)
+    adapted = accuracy_estimate(held_out, judged, groups=groups, seed=seed)
+    before = accuracy_estimate(old.expected_ratings(table), judged, groups=groups, seed=seed)
+    measured = reliability(gaps, temperature)
     content = {
         "recipe": "adapted",
         "fingerprint": fingerprint_of(rated, seed) + str((about or {}).get("fingerprint", ""))[:16],
@@ -114,13 +115,15 @@ def adapt_gaussian(
         "seed": seed,
         "pairs": kind,
         "n_stopping_pairs": len(judged),
-        "accuracy_before": accuracy(before_it, judged),
-        "cross_validated_accuracy": right,
+        "accuracy_before": before.value,
+        "interval_before": [before.low, before.high],
+        "cross_validated_accuracy": adapted.value,
+        "interval": [adapted.low, adapted.high],
         "error_points": error,
         "reliability": asdict(measured),
         "n_not_believed": sum(verdict.is_believed is False for verdict in verdicts),
     }
-    return GaussianFit(evaluator, verdicts, right, measured, content)
+    return GaussianFit(evaluator, verdicts, adapted.value, measured, content)
 
 
 def _choose(old: GaussianEvaluator, projected: Floats, own: Floats, ratings: Floats) -> _Joint:
