@@ -8,6 +8,7 @@ import pytest
 from dialometer.errors import ReadError
 from dialometer.model.dialogue import Media, ToolCall
 from dialometer.readers import read_dialogues
+from dialometer.readers.json_records import first_record
 
 
 def read(tmp_path, *records, name="chats.jsonl", **options):
@@ -165,3 +166,35 @@ def test_whatever_a_message_holds_is_read_or_refused_in_words(tmp_path):
         except ReadError:
             n_refused += 1
     assert 20 < n_refused < 150
+
+
+@pytest.mark.parametrize("end", ["", "\\", '", "x": [1, {"y', '"}], "z": 1'])
+def test_a_chat_is_recognised_whatever_the_length_of_its_first_line(tmp_path, end):
+    """A tool result of 10 MB in the first line: the file was taken for another format, and refused."""
+    long = 'a "word" \\ [{ ' * 90_000 + end
+    messages = [
+        {"role": "user", "content": "Hi?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": long},
+        {"role": "assistant", "content": "Yes."},
+    ]
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps({"id": "1", "messages": messages}) + "\n")
+    (dialogue,) = read_dialogues(path)
+    assert dialogue.turns[1].tool_calls[0].result == long.strip()
+    assert [turn.text for turn in dialogue.turns] == ["Hi?", "Yes."]
+
+
+@pytest.mark.parametrize("n", range(40, 110, 3))
+def test_a_record_is_told_from_its_beginning(monkeypatch, n):
+    monkeypatch.setattr("dialometer.readers.json_records.LONG_RECORD", 1)
+    text = json.dumps(
+        {"messages": [{"role": "user", "content": 'a\\"b{'}, {"role": "x", "n": [1, 2.5, True]}], "id": 7}
+    )
+    record = first_record(text[:n])
+    assert record["messages"][0]["role"] == "user"
+    assert json.dumps(record)[:30] == text[:30]

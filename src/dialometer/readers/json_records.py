@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -12,6 +13,9 @@ from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 
 _WHITE = " \t\n\r"
+LONG_RECORD = 2**18
+"""Characters above which a record that does not end may be cut: only the beginning of a file serves to tell its format."""
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +106,29 @@ def first_record(text: str) -> Any:
     if text.startswith("[", start):
         start += 1
         start += len(text[start:]) - len(text[start:].lstrip(_WHITE))
-    try:
-        return DECODER.raw_decode(text, start)[0]
-    except (ValueError, RecursionError):
-        return None
+    for beginning in (text, *(_closed(text, start) if len(text) >= LONG_RECORD else ())):
+        try:
+            return DECODER.raw_decode(beginning, start)[0]
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _closed(text: str, start: int) -> Iterator[str]:
+    """A record of which only the beginning is known, up to its last whole part, with everything closed that is open."""
+    is_open: list[str] = []
+    end = start
+    for token in _TOKEN.finditer(text, start):
+        if token[0][0] in "[{":
+            is_open.append("]" if token[0] == "[" else "}")
+        elif token[0] in ("]", "}"):
+            if is_open:
+                is_open.pop()
+        elif token[1] != '"':  # a string that does not end
+            break
+        end = token.end()
+    closing = "".join(reversed(is_open))
+    yield from (text[:end] + value + closing for value in ("", ":null"))  # the last part may be a key
 
 
 def kind_of(value: object) -> str:
