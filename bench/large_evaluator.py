@@ -1,11 +1,11 @@
 """The best recipe on many dialogues: does the approximation keep its accuracy, and what do 100,000 dialogues cost?
 
-``python -m bench.large_evaluator accuracy FOLDER`` compares the exact process with 2,000 inducing dialogues on 6,000 self-dialogues
-with planted faults and made-up ratings (``bench/_sources.py``; words and behaviour, the same settings for both, tested on 2,000
-dialogues of other texts), and the whole way of large sets, word vectors included, with the exact one on grouped splits of
-ConvAI2's real ratings, of which 600 are inducing. ``python -m bench.large_evaluator train 10000 30000`` trains on that many
-and prints the seconds of each part; ``python -m bench.large_evaluator score 20000 EVALUATOR --ray`` scores that many in this
-process and on Ray and compares the numbers. Seconds are of the clock and of the processor: on a shared machine only the
+``python -m bench.large_evaluator accuracy FOLDER`` compares the exact process with 2,000 inducing dialogues on 6,000
+self-dialogues with planted faults and made-up ratings (``bench/_sources.py``; words and behaviour, the same settings for both,
+tested on 2,000 dialogues of other texts), and on grouped splits of ConvAI2's real ratings, of which 600 are inducing, with and
+without meaning, whose sentence encoder is most of the cost. ``python -m bench.large_evaluator train 10000 30000`` trains on
+that many and prints the seconds of each part; ``python -m bench.large_evaluator score 20000 EVALUATOR --ray`` scores that many
+in this process and on Ray and compares the numbers. Seconds are of the clock and of the processor: on a shared machine only the
 latter say what the work costs.
 """
 
@@ -29,15 +29,22 @@ from dialometer.learned.data.pairs import numbered_gap_pairs
 from dialometer.learned.data.splits import grouped_splits, rows_of
 from dialometer.learned.evaluators import score_dialogues
 from dialometer.learned.gaussian import training
-from dialometer.learned.gaussian.features import describe, texts_of
+from dialometer.learned.gaussian.features import describe
 from dialometer.learned.gaussian.inducing import InducingProcess
-from dialometer.learned.gaussian.kernel import KernelSettings, effect_kernel, fit_describer, fit_process, likeness
+from dialometer.learned.gaussian.kernel import (
+    ASPECTS,
+    Aspect,
+    KernelSettings,
+    effect_kernel,
+    fit_describer,
+    fit_process,
+    likeness,
+)
 from dialometer.learned.gaussian.training import fit_gaussian, folds_of, save_gaussian
 from dialometer.neural.engines import OnRay
-from dialometer.neural.word_vectors import fit_word_vectors
 from dialometer.neural.work import Work, default_cache
 
-WAYS = ("exact", "inducing", "inducing + word vectors")
+WAYS = ("exact", "inducing", "inducing, without meaning")
 N_LARGE, N_TEST, N_DRAWS, N_SPLITS = 6000, 2000, 5, 3
 N_REAL = 600
 SEED = 22
@@ -79,13 +86,12 @@ def real_split(number: int) -> dict[str, float]:
     test = rows_of(rated, grouped_splits(rated, N_SPLITS)[number].test)
     out = {row.id for row in test}
     train = [row for row in rated if row.id not in out]
-    vectors = fit_word_vectors(texts_of([row.dialogue for row in train]), work, seed=SEED)
+    tables = [describe([row.dialogue for row in part], work) for part in (train, test)]
     found = {}
     for way in WAYS:
-        student = vectors if way == WAYS[2] else None
-        tables = [describe([row.dialogue for row in part], work, vectors=student) for part in (train, test)]
+        aspects = ASPECTS if way != WAYS[2] else ASPECTS[:2]
         with nullcontext() if way == WAYS[0] else as_a_large_set():
-            fitted = fit_gaussian(train, table=tables[0])
+            fitted = fit_gaussian(train, table=tables[0], aspects=aspects)
         found[way] = accuracy(fitted.evaluator.score_table(tables[1]).values, numbered_gap_pairs(test, 3, 2))
     return found
 
@@ -99,9 +105,7 @@ PROBLEMS = {
 def run_accuracy(folder: Path) -> None:
     """Computes what is not there yet, then prints the table; intervals are of the paired differences, by t over draws or splits."""
     folder.mkdir(parents=True, exist_ok=True)
-    print(
-        "| trained on | " + " | ".join(WAYS) + " | inducing − exact | with word vectors − exact |\n" + "|---" * 6 + "|"
-    )
+    print("| trained on | " + " | ".join(WAYS) + " | inducing − exact | without meaning − exact |\n" + "|---" * 6 + "|")
     for name, (measure, n) in PROBLEMS.items():
         found = []
         for number in range(n):
@@ -116,7 +120,7 @@ def run_accuracy(folder: Path) -> None:
         print(f"| {name} | " + " | ".join(cells) + " |" + " |" * (2 - len(apart)), flush=True)
 
 
-def train_many(sizes: Sequence[int], out: Path | None) -> None:
+def train_many(sizes: Sequence[int], aspects: Sequence[Aspect], out: Path | None) -> None:
     """Seconds of a training from rated dialogues in memory to the saved evaluator."""
     for size in sizes:
         rated = planted(size, SEED)
@@ -127,9 +131,9 @@ def train_many(sizes: Sequence[int], out: Path | None) -> None:
             steps.setdefault(what, [*now, *now])[2:] = now
 
         begin = time.perf_counter(), time.process_time()
-        fitted = fit_gaussian(rated, work=Work(device="cpu", report=report))
+        fitted = fit_gaussian(rated, aspects=aspects, work=Work(device="cpu", report=report))
         with tempfile.TemporaryDirectory() as place:
-            save_gaussian(out or Path(place) / "evaluator", fitted)
+            save_gaussian((out or Path(place)) / str(size), fitted)
         clock, cpu = time.perf_counter() - begin[0], time.process_time() - begin[1]
         parts = ", ".join(f"{what.lower()} {spent[3] - spent[1]:.0f}" for what, spent in steps.items())
         print(
@@ -166,7 +170,8 @@ def main() -> int:
     measuring.add_argument("folder", type=Path)
     learning = commands.add_parser("train")
     learning.add_argument("sizes", type=int, nargs="+")
-    learning.add_argument("--out", type=Path, help="keep the evaluator of the last one here")
+    learning.add_argument("--meaning", action="store_true", help="with sentence vectors, which take most of the time")
+    learning.add_argument("--out", type=Path, help="keep the evaluators here")
     scoring = commands.add_parser("score")
     scoring.add_argument("n", type=int)
     scoring.add_argument("evaluator", type=Path)
@@ -175,7 +180,7 @@ def main() -> int:
     if given.command == "accuracy":
         run_accuracy(given.folder)
     elif given.command == "train":
-        train_many(given.sizes, given.out)
+        train_many(given.sizes, ASPECTS if given.meaning else ASPECTS[:2], given.out)
     else:
         score_many(given.n, given.evaluator, has_ray=given.ray)
     return 0

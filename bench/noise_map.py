@@ -1,14 +1,13 @@
 """Under which noise would CMADE's stages win? Real dialogues, ratings made wrong on purpose: kind × share × number of dialogues.
 
 ConvAI2's ratings are taken for the truth and a share of the training ratings is made wrong: changed to any other (uniform) or
-drawn from a J, as careless users rate. Development and test dialogues keep their ratings: that is the paper's situation, whose
-development pairs were judged by experts. What is compared learns from the same features with the same linear model, so that
-only the stages differ: raw ratings, ratings smoothed over 50 neighbours (stage 2), ratings of negative Shapley value dropped
-(stage 3), as many dropped at random, the true ratings of the development dialogues simply added to the training ratings (what
-else they could be used for), and the wrong ones dropped, which is the most that any denoising could win; the Gaussian process
-of the best recipe, which drops nothing, stands beside them. Once with the features as they are, and once with one more feature
-that tells the true quality: what better features would make of it. The encoder is not fine-tuned here, so stage 1 plays no
-part.
+drawn from a J, as careless users rate. Test dialogues keep their ratings. Development dialogues, by whose pairs ratings are
+valued, keep theirs too in one table, which is the paper's situation with its experts, and have as many wrong ones in the other.
+What is compared learns from the same features (behaviour and meaning) by the same ridge regression, so that only the treatment of
+ratings differs: raw; smoothed over 50 neighbours (stage 2); negative Shapley values dropped (stage 3); as many dropped at
+random; the development ratings simply added to the training ratings, which is what else they could be used for; and the
+wrong ones dropped, which only a simulation can. The Gaussian process of the best recipe, which drops nothing, stands beside
+them. The encoder is not fine-tuned here, so stage 1 plays no part.
 
 ``python -m bench.noise_map FOLDER`` computes what is not in the folder and prints the map: accuracy on test pairs three points
 or more apart at matched length, mean over splits, in %.
@@ -32,7 +31,7 @@ from dialometer.learned.cmade.shapley import knn_shapley
 from dialometer.learned.data.measures import accuracy
 from dialometer.learned.data.pairs import NumberedPairs, numbered_gap_pairs
 from dialometer.learned.data.splits import grouped_splits
-from dialometer.learned.experiments.noise import KINDS, TRUE_QUALITY_DEVIATION, Kind, flip, ridge_scores
+from dialometer.learned.experiments.noise import KINDS, Kind, flip, ridge_scores
 from dialometer.learned.gaussian.features import describe
 from dialometer.learned.gaussian.kernel import KernelSettings, fit_describer, fit_process, likeness, quality_space
 from dialometer.neural.work import Work, default_cache
@@ -41,11 +40,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SHARES = (0.0, 0.2, 0.4, 0.6)
 SIZES = (300, 1000)
-N_SPLITS = 4
+N_SPLITS = 3
 K = 50
 STRENGTHS = (30.0, 100.0, 300.0, 1000.0)
-TRUE_WEIGHT = 12.0
-"""How much the true quality counts as a feature: as much as about 144 of the others, of which there are 154."""
 RAW, SMOOTHED, VALUED, RANDOM, ADDED, ORACLE, PROCESS = (
     "raw ratings",
     "smoothed (stage 2)",
@@ -60,12 +57,12 @@ SEED = 22
 
 @dataclass(frozen=True)
 class NoiseCell:
-    """Which ratings are wrong, how many there are, and whether a feature tells the true quality."""
+    """Which ratings are wrong, how many there are, and whether the development ratings are true."""
 
     kind: Kind
     share: float
     size: int
-    is_told: bool
+    has_experts: bool
     split: int
 
 
@@ -73,8 +70,8 @@ def cells() -> list[NoiseCell]:
     """All cells; without noise the kinds are one."""
     kinds: list[tuple[Kind, float]] = [(KINDS[0], 0.0)]
     kinds += [(kind, share) for kind in KINDS for share in SHARES if share]
-    every = itertools.product(range(N_SPLITS), (False, True), SIZES, kinds)
-    return [NoiseCell(*kind, size, is_told, split) for split, is_told, size, kind in every]
+    every = itertools.product(range(N_SPLITS), (True, False), SIZES, kinds)
+    return [NoiseCell(*kind, size, has_experts, split) for split, has_experts, size, kind in every]
 
 
 class NoiseMap:
@@ -86,9 +83,6 @@ class NoiseMap:
         self.table = describe(dialogues, Work(device="cpu", cache=default_cache()))
         self.ratings = np.array([row.rating for row in self.rated])
         self.features = standardise(quality_space(self.table))
-        told = self.ratings + np.random.default_rng(SEED).normal(size=len(dialogues)) * TRUE_QUALITY_DEVIATION
-        truth = TRUE_WEIGHT * (told - told.mean()) / told.std()
-        self.told = np.column_stack([self.features, truth]).astype(np.float32)
         self.splits = grouped_splits(self.rated, N_SPLITS, seed=SEED)
         self.place = {row.id: number for number, row in enumerate(self.rated)}
 
@@ -101,8 +95,10 @@ class NoiseMap:
         observed, is_wrong = self.ratings[train], np.zeros(len(train), dtype=bool)
         if cell.share:
             observed, is_wrong = flip(observed, cell.share, cell.kind, rng)
-        features = self.told if cell.is_told else self.features
-        points, judged = features[train], self._pairs(development)
+        features, trusted = self.features, self.ratings[development]
+        if cell.share and not cell.has_experts:
+            trusted, _ = flip(trusted, cell.share, cell.kind, rng)
+        points, judged = features[train], self._pairs(development, trusted)
         values = knn_shapley(points, observed, features[development], np.column_stack([judged.better, judged.worse]), K)
         is_kept = values >= 0
         ways = {
@@ -112,7 +108,7 @@ class NoiseMap:
             RANDOM: (observed, rng.permutation(is_kept)),
             ORACLE: (observed, ~is_wrong),
         }
-        pairs = self._pairs(test)
+        pairs = self._pairs(test, self.ratings[test])
         found: dict[str, float] = {}
         strengths: dict[str, float] = {}
         for name, (ratings, kept) in ways.items():
@@ -122,9 +118,9 @@ class NoiseMap:
             ]
             strengths[name] = STRENGTHS[int(np.argmax(tried))]
             found[name] = accuracy(ridge_scores(points[kept], ratings[kept], features[test], strengths[name]), pairs)
-        both, known = np.concatenate([train, development]), np.concatenate([observed, self.ratings[development]])
+        both, known = np.concatenate([train, development]), np.concatenate([observed, trusted])
         found[ADDED] = accuracy(ridge_scores(features[both], known, features[test], strengths[RAW]), pairs)
-        if not cell.is_told:
+        if cell.has_experts:
             found[PROCESS] = accuracy(self._process(train, observed, test), pairs)
         return found | {"dropped": float(1 - is_kept.mean())}
 
@@ -138,8 +134,9 @@ class NoiseMap:
     def _numbers(self, ids: Sequence[str]) -> Ints:
         return np.array([self.place[name] for name in ids], dtype=np.int64)
 
-    def _pairs(self, numbers: Ints) -> NumberedPairs:
-        return numbered_gap_pairs([self.rated[int(n)] for n in numbers], 3, 2)
+    def _pairs(self, numbers: Ints, ratings: Floats) -> NumberedPairs:
+        rated = [replace(self.rated[int(n)], rating=float(own)) for n, own in zip(numbers, ratings, strict=True)]
+        return numbered_gap_pairs(rated, 3, 2)
 
 
 def compute(path: Path) -> dict[str, dict[str, float]]:
@@ -155,14 +152,14 @@ def compute(path: Path) -> dict[str, dict[str, float]]:
 
 
 def show(kept: dict[str, dict[str, float]]) -> None:
-    """Two tables: with the features as they are, and with the true quality among them."""
-    for is_told in (False, True):
-        ways = [RAW, SMOOTHED, VALUED, RANDOM, ADDED, ORACLE] + [PROCESS] * (not is_told)
-        print(f"\n{'With the true quality as a feature' if is_told else 'Features as they are'}:\n")
+    """Two tables: with true development ratings, and with as many wrong ones among them as in training."""
+    for has_experts in (True, False):
+        ways = [RAW, SMOOTHED, VALUED, RANDOM, ADDED, ORACLE] + [PROCESS] * has_experts
+        print(f"\n{'True development ratings' if has_experts else 'Development ratings as noisy'}:\n")
         print("| noise | share | dialogues | " + " | ".join(ways) + " | stage 3 − raw | dropped |")
         print("|---" * (len(ways) + 5) + "|")
         for cell in cells()[: len(cells()) // N_SPLITS // 2]:
-            names = [str(replace(cell, split=n, is_told=is_told)) for n in range(N_SPLITS)]
+            names = [str(replace(cell, split=n, has_experts=has_experts)) for n in range(N_SPLITS)]
             found = [kept[name] for name in names if name in kept]
             values = [f"{100 * np.mean([one[way] for one in found]):.1f}" for way in ways]
             apart = 100 * np.array([one[VALUED] - one[RAW] for one in found])

@@ -1,4 +1,4 @@
-"""The best recipe on many ratings (inducing dialogues, word vectors) and on few of a new domain (adapting)."""
+"""The best recipe on many ratings (inducing dialogues) and on few of a new domain (adapting)."""
 
 import json
 from dataclasses import replace
@@ -15,7 +15,7 @@ from dialometer.learned.evaluators import load_evaluator
 from dialometer.learned.experiments.own_data import check_on_own_data, expected_accuracy
 from dialometer.learned.gaussian import training
 from dialometer.learned.gaussian.adapting import _joint, _left_out, adapt_gaussian, require_gaussian
-from dialometer.learned.gaussian.features import describe, texts_of
+from dialometer.learned.gaussian.features import describe
 from dialometer.learned.gaussian.inducing import InducingProcess
 from dialometer.learned.gaussian.kernel import (
     KernelSettings,
@@ -27,8 +27,6 @@ from dialometer.learned.gaussian.kernel import (
     own_kernel,
 )
 from dialometer.learned.gaussian.training import fit_gaussian, folds_of, save_gaussian
-from dialometer.neural.fast_encoding import packaged_vectors
-from dialometer.neural.word_vectors import RIDGE, fit_word_vectors, shares_of_terms
 from dialometer.readers.writing import write_dialogues
 
 from .test_gaussian_evaluator import talks
@@ -105,20 +103,7 @@ def test_no_rater_is_cut_in_two_by_the_portions(problem, monkeypatch):
     assert parts.posterior().unit == pytest.approx(whole.posterior().unit)
 
 
-def test_word_vectors_are_a_ridge_regression_on_the_encoder():
-    texts = texts_of([one.dialogue for one in talks(60, 12)])
-    found = fit_word_vectors(texts)
-    shares = shares_of_terms(texts, found.terms).toarray()
-    exact = np.linalg.solve(shares.T @ shares + RIDGE * np.eye(shares.shape[1]), shares.T @ packaged_vectors(texts))
-    np.testing.assert_allclose(found.vectors, exact, atol=2e-3)
-    vectors = found(["You already said that", "qqq ###", ""])
-    assert np.linalg.norm(vectors[0]) == pytest.approx(1, abs=1e-5)
-    assert not vectors[2].any()
-    near = (found(texts) * packaged_vectors(texts)).sum(axis=1)
-    assert near.mean() > 0.8
-
-
-def test_a_large_set_is_learned_by_inducing_dialogues_and_word_vectors(monkeypatch, tmp_path):
+def test_a_large_set_is_learned_by_inducing_dialogues(monkeypatch, tmp_path):
     monkeypatch.setattr(training, "MAX_DIALOGUES", 150)
     monkeypatch.setattr(training, "N_INDUCING", 60)
     monkeypatch.setattr(training, "N_CHOOSING", 80)

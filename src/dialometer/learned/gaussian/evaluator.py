@@ -38,7 +38,6 @@ from dialometer.learned.gaussian.kernel import (
 )
 from dialometer.model.dialogue import Dialogue
 from dialometer.neural.tfidf import Tfidf
-from dialometer.neural.word_vectors import WordVectors
 from dialometer.neural.work import QUIET, Work
 from dialometer.readers.arrays import ArraysError, read_arrays
 
@@ -91,8 +90,7 @@ class GaussianEvaluator(Evaluator):
 
     def describe(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> FeatureTable:
         """Features of dialogues as those it was trained on were described."""
-        has_meaning = "meaning" in self.describer.aspects
-        return describe(dialogues, work, has_meaning=has_meaning, vectors=self.describer.vectors)
+        return describe(dialogues, work, has_meaning="meaning" in self.describer.aspects)
 
     def score_table(self, table: FeatureTable) -> DialogueScores:
         """Scores of dialogues whose features are known."""
@@ -176,9 +174,6 @@ def _arrays(evaluator: GaussianEvaluator) -> dict[str, Any]:
         "scores": evaluator.known.scores,
         "sorted_values": evaluator.describer.normal.sorted_values,
     }
-    if evaluator.describer.vectors is not None:
-        arrays["terms"] = evaluator.describer.vectors.terms
-        arrays["term_vectors"] = evaluator.describer.vectors.vectors.astype(np.float16)
     for name, side in (("user", evaluator.describer.user_words), ("agent", evaluator.describer.agent_words)):
         if side is not None:
             arrays[f"{name}_idf"] = side.idf
@@ -206,7 +201,7 @@ def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> GaussianEval
     ):
         raise ValueError("its arrays do not fit each other")
     sides = [_side(words, numbers, name) for name, words in zip(("user", "agent"), content["words"], strict=True)]
-    describer = Describer(aspects, sides[0], sides[1], NormalScores(sorted_values), _word_vectors(numbers))
+    describer = Describer(aspects, sides[0], sides[1], NormalScores(sorted_values))
     known = []
     for number, side in enumerate(side for side in sides if side is not None):
         parts = tuple(numbers[f"words_{number}_{part}"] for part in ("data", "indices", "indptr"))
@@ -253,15 +248,6 @@ def _side(words: Any, numbers: Mapping[str, Any], name: str) -> Tfidf | None:
     if len(vocabulary) < len(words):
         raise ValueError(f"a word of the {name} is given twice")
     return word_weights(vocabulary, idf)
-
-
-def _word_vectors(numbers: Mapping[str, Any]) -> WordVectors | None:
-    if "terms" not in numbers:
-        return None
-    terms, vectors = numbers["terms"], _table(numbers, "term_vectors")
-    if terms.shape != (len(vectors),) or terms.dtype.kind not in "iu" or not (np.diff(terms) > 0).all():
-        raise ValueError("the word vectors do not fit each other")
-    return WordVectors(terms.astype(np.int64), vectors.astype(np.float32))
 
 
 def _number(value: Any) -> float:

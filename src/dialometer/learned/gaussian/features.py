@@ -6,7 +6,7 @@ Personas and other metadata are not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,6 @@ from dialometer.learned.data.rated import clean_dialogue, without_begging
 from dialometer.learned.gaussian.behaviour import SeedVectors, behaviour, meaning, seed_sentences
 from dialometer.model.dialogue import Dialogue
 from dialometer.neural.fast_encoding import packaged_vectors
-from dialometer.neural.word_vectors import WordVectors
 from dialometer.neural.work import QUIET, Work
 
 Float32s = NDArray[np.float32]
@@ -50,8 +49,6 @@ class FeatureTable:
     meaning_names: tuple[str, ...]
     user_text: tuple[str, ...]
     agent_text: tuple[str, ...]
-    vectors: WordVectors | None = None
-    """What turned texts to vectors, where it was not the packaged encoder."""
 
     def __len__(self) -> int:
         return len(self.user_text)
@@ -66,16 +63,13 @@ class FeatureTable:
             self.meaning_names,
             tuple(self.user_text[n] for n in chosen),
             tuple(self.agent_text[n] for n in chosen),
-            self.vectors,
         )
 
 
-def describe(
-    dialogues: Sequence[Dialogue], work: Work = QUIET, *, has_meaning: bool = True, vectors: WordVectors | None = None
-) -> FeatureTable:
-    """The features of dialogues; sentence vectors, which meaning alone needs, come from the packaged encoder or from ``vectors``."""
+def describe(dialogues: Sequence[Dialogue], work: Work = QUIET, *, has_meaning: bool = True) -> FeatureTable:
+    """The features of dialogues; sentence vectors come from the packaged encoder, which meaning alone needs."""
     cleaned = [_cleaned(dialogue) for dialogue in dialogues]
-    encoded = _Encoded(cleaned, vectors or packaged_vectors, work) if has_meaning else None
+    encoded = _Encoded(cleaned, work) if has_meaning else None
     counted, meant = [], []
     for _, part in work.portions("Describing dialogues", cleaned, _PART):
         counted += [behaviour(dialogue) for dialogue in part]
@@ -85,13 +79,7 @@ def describe(
         *(_table(meant) if encoded else (np.zeros((len(cleaned), 0)), ())),
         tuple("\n".join(turn.text for turn in dialogue.said_by("user")) for dialogue in cleaned),
         tuple("\n".join(turn.text for turn in dialogue.said_by("agent")) for dialogue in cleaned),
-        vectors,
     )
-
-
-def texts_of(dialogues: Sequence[Dialogue]) -> list[str]:
-    """The distinct turns of dialogues that are looked at."""
-    return list(dict.fromkeys(turn.text for dialogue in dialogues for turn in _cleaned(dialogue).turns))
 
 
 def _cleaned(dialogue: Dialogue) -> Dialogue:
@@ -101,14 +89,12 @@ def _cleaned(dialogue: Dialogue) -> Dialogue:
 class _Encoded:
     """The vectors of the turns of some dialogues, each distinct text encoded once."""
 
-    def __init__(
-        self, cleaned: Sequence[Dialogue], encode: Callable[[Sequence[str], Work], Float32s], work: Work
-    ) -> None:
+    def __init__(self, cleaned: Sequence[Dialogue], work: Work) -> None:
         user_seeds, agent_seeds = seed_sentences()
         texts = (turn.text for dialogue in cleaned for turn in dialogue.turns)
         distinct = list(dict.fromkeys([*user_seeds, *agent_seeds, *texts]))
         self.place = {text: number for number, text in enumerate(distinct)}
-        self.vectors = encode(distinct, work)
+        self.vectors = packaged_vectors(distinct, work)
         self.seeds = SeedVectors(self._of(user_seeds), self._of(agent_seeds))
 
     def _of(self, texts: Iterable[str]) -> Floats:

@@ -13,7 +13,6 @@ from scipy import linalg, sparse, special
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.learned.gaussian.features import FeatureTable
 from dialometer.neural.tfidf import Tfidf, fit_tfidf
-from dialometer.neural.word_vectors import WordVectors
 
 Floats = NDArray[np.float64]
 _FEW = 50
@@ -122,8 +121,6 @@ class Describer:
     user_words: Tfidf | None
     agent_words: Tfidf | None
     normal: NormalScores
-    vectors: WordVectors | None = None
-    """What turns texts to vectors, where it is not the packaged encoder."""
 
     def __call__(self, table: FeatureTable) -> Described:
         """Dialogues as the kernel takes them."""
@@ -141,7 +138,6 @@ def fit_describer(table: FeatureTable, aspects: Sequence[Aspect] = ASPECTS) -> D
         fit_word_weights(table.user_text) if has_words else None,
         fit_word_weights(table.agent_text) if has_words else None,
         normal,
-        table.vectors,
     )
     if not (describer.user_words or describer.agent_words or normal.is_alive.any()):
         raise NotEnoughData("the dialogues do not differ in anything that is looked at", remedy="give other dialogues")

@@ -26,7 +26,7 @@ from dialometer.learned.data.pairs import DialoguePair, NumberedPairs, numbered_
 from dialometer.learned.data.rated import RatedDialogue, RatingVerdict, check_rated, same_text, write_verdicts
 from dialometer.learned.data.splits import groups_of
 from dialometer.learned.gaussian.evaluator import GaussianEvaluator
-from dialometer.learned.gaussian.features import FeatureTable, describe, texts_of
+from dialometer.learned.gaussian.features import FeatureTable, describe
 from dialometer.learned.gaussian.inducing import InducingProcess
 from dialometer.learned.gaussian.kernel import (
     ASPECTS,
@@ -44,7 +44,6 @@ from dialometer.learned.gaussian.kernel import (
     likeness,
     own_kernel,
 )
-from dialometer.neural.word_vectors import fit_word_vectors
 from dialometer.neural.work import QUIET, Work
 
 Floats = NDArray[np.float64]
@@ -194,7 +193,7 @@ def fit_gaussian(
     fingerprint = fingerprint_of(rated, seed, experts, aspects)
     rng = np.random.default_rng(seed)
     if table is None:
-        table = _describe(rated, aspects, work, seed)
+        table = describe([row.dialogue for row in rated], work, has_meaning="meaning" in aspects)
     weights = np.ones(len(rated)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not (weights > 0).all():
         raise NotEnoughData("a rating's weight must be above 0", remedy="leave ratings that should not count out")
@@ -306,15 +305,6 @@ def _learn_by_inducing(
     own = own_kernel(others, settings)
     known = familiarity(posterior.deviations(cross, own), own)
     return _Learned(describer, process.known, settings, posterior, process.held_out(), known)
-
-
-def _describe(rated: Sequence[RatedDialogue], aspects: Sequence[Aspect], work: Work, seed: int) -> FeatureTable:
-    """Features by the encoder; of large sets by word vectors that are fitted to some of their texts."""
-    dialogues = [row.dialogue for row in rated]
-    vectors = None
-    if "meaning" in aspects and len(rated) > MAX_DIALOGUES:
-        vectors = fit_word_vectors(texts_of(dialogues), work, seed=seed)
-    return describe(dialogues, work, has_meaning="meaning" in aspects, vectors=vectors)
 
 
 def save_gaussian(folder: Path | str, fitted: GaussianFit) -> None:
