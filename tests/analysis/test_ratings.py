@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.base.wording import with_interval
 from dialometer.analysis.families.ratings.agreement import two_rater_kappa
-from dialometer.analysis.families.ratings.spread import order_section
+from dialometer.analysis.families.ratings.spread import _without_level, order_section
 from dialometer.analysis.families.ratings.system_section import best_system
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.design.load import load_study
@@ -202,6 +203,14 @@ def test_the_most_disputed_item_is_the_one_raters_split_on(template, quick):
     rows = [row for row in table_of(report, "disputed").rows if row[0] == "Fluency"]
     assert (rows[0][1], rows[0][2]) == ("t07", "Rules")
     assert rows[0][3]  # the text itself
+
+
+def test_a_rater_who_was_given_worse_items_is_not_taken_for_a_severe_one():
+    rater, target = np.array([(r, t) for r in range(6) for t in range(6) if abs(r - t) < 4]).T
+    y = 20.0 * target + np.array([0.0, 3.0, -2.0, 5.0, 1.0, -4.0])[rater]
+    given = SimpleNamespace(y=y, rater=rater, target=target, n_targets=6, book=SimpleNamespace(raters=range(6)))
+    centred = _without_level(given)
+    assert all(np.ptp(centred[target == thing]) < 0.05 for thing in range(6)), "they agree but for their levels"
 
 
 @pytest.mark.parametrize("n_raters", [1, 2, 3])

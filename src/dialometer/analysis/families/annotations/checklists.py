@@ -285,7 +285,7 @@ def agreement_section(points: Points) -> Section:
             doubtful.append(text)
     words = (
         f"Raters agree little beyond chance (AC1 below {LOW_AGREEMENT}) on {listed(f'“{text}”' for text in doubtful)}. "
-        "Say in the point what counts as met, or leave it out."
+        "Say in the point what counts as met, or drop it."
         if doubtful
         else ""
     )

@@ -18,7 +18,6 @@ from dialometer.analysis.base.wording import (
     system_label,
     value_only,
 )
-from dialometer.analysis.families.ratings.agreement import scores
 from dialometer.analysis.families.ratings.drift import drifting_raters
 from dialometer.analysis.families.ratings.factor_effects import effect_heading, null_of, shown, unit_name
 from dialometer.analysis.shared.comparisons import is_significant, p_cells, p_columns
@@ -183,10 +182,16 @@ def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...
     return rows
 
 
+N_ALTERNATIONS = 20
+
+
 def _without_level(measure: Measure) -> np.ndarray:
-    if measure.is_log:
-        return scores(measure).relative()
-    return np.asarray(measure.y - means_by_group(measure.y, measure.rater, len(measure.book.raters))[measure.rater])
+    """Ratings less each rater's level: by how much a rater is above the others on the same things, whatever they were given."""
+    level = np.zeros(len(measure.book.raters))
+    for _ in range(N_ALTERNATIONS):  # least squares of raters and things in turn
+        of_things = means_by_group(measure.y - level[measure.rater], measure.target, measure.n_targets)
+        level = means_by_group(measure.y - of_things[measure.target], measure.rater, len(level))
+    return np.asarray(measure.y - level[measure.rater])
 
 
 def _text(study: Study, item_id: str, system: str) -> str:
