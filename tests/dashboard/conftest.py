@@ -8,23 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from dashboard_cases import KEY, collect, cut
-from dashboard_visitor import Visitor
+from dashboard_cases import collect, cut
+from dashboard_site import Site
 
 from dialometer.design.load import load_study
 from dialometer.design.lock import freeze
 from dialometer.design.templates import copy_template
-from dialometer.flow.engine import now_ms
-from dialometer.storage.store import Store
 from dialometer.web.dashboard import login as passwords
-from dialometer.web.dashboard.login import Login, first_owner_token
 from dialometer.web.dashboard.running_studies import StudyFolders
-from dialometer.web.run import open_server
-from dialometer.web.server.settings import Settings
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -59,44 +53,6 @@ def studies_folder(answered, tmp_path) -> Path:
     shutil.copytree(answered, parent)
     copy_template("avatar", parent / "draft")
     return parent
-
-
-class Site:
-    """A site with visitors."""
-
-    def __init__(self, folders: StudyFolders, **settings):
-        self.app = open_server(folders, Settings(api_key=KEY, **settings))
-        self.studies, self.accounts = self.app.studies, self.app.accounts
-        self.client = TestClient(self.app)
-        self.client.__enter__()
-        self.others = []
-
-    def visitor(self, **headers) -> Visitor:
-        client = TestClient(self.app, headers=headers)
-        client.portal = self.client.portal
-        return Visitor(client)
-
-    def owner(self) -> Visitor:
-        """The first owner, by the one-time link; not yet at the list of studies, which looks into all of them."""
-        visitor = self.visitor()
-        visitor.join(first_owner_token(self.accounts, is_asked=True), "ada", follow=False)
-        assert visitor.status == 303, visitor.text
-        return visitor
-
-    def member(self, role: str, name: str = "") -> Visitor:
-        """Somebody invited."""
-        if not self.accounts.all():
-            self.owner()
-        visitor = self.visitor()
-        visitor.join(Login(self.accounts).invite(role, by="ada", at_ms=now_ms()), name or f"some-{role}", follow=False)
-        assert visitor.status == 303, visitor.text
-        return visitor
-
-    def store(self, name: str) -> Store:
-        return self.studies.running(name).store
-
-    def close(self):
-        self.client.__exit__(None, None, None)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commands import program
+from dialometer.web.dashboard.live_report import REPORT_FORMATS
 from dialometer.web.dashboard.login import first_owner_token
 from dialometer.web.dashboard.running_studies import StudyFolders
 from dialometer.web.run import ServerApp, open_server
@@ -20,7 +21,7 @@ API_KEY = "the-key-of-the-tests"
 def report_command() -> tuple[str, ...]:
     """The command that computes the answer so far, with few resamples."""
     report = (program(), "report", "{folder}", "--out", "{out}")
-    return (*report, "--format", "json", "--format", "html", "--resamples", "100")
+    return (*report, *REPORT_FORMATS, "--resamples", "100")
 
 
 @dataclass

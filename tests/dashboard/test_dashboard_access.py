@@ -116,7 +116,7 @@ def test_a_recovery_code_works_once_however_it_is_typed(site):
     again = site.visitor().sign_in()
     assert again.post("/code", {"code": codes[0]}).status == 422
     assert "9 recovery codes left" in visitor.get("/me").text
-    assert "signed in with a recovery code: 9 left" in visitor.get("/accounts").text
+    assert "signed in with a recovery code 9 left" in visitor.get("/audit").text
 
 
 def test_guessing_digits_is_slowed_and_the_wanted_page_opens_at_last(site):

@@ -13,6 +13,7 @@ from commands import run
 from dialometer.design.load import load_study
 from dialometer.design.lock import read_lock
 from dialometer.design.templates import all_about_templates, template_folder, template_names
+from dialometer.storage.access.audit_log import AuditLog
 from dialometer.web.dashboard.running_studies import StudyFolders
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -148,7 +149,7 @@ def test_freezing_and_starting(ada, site, studies_folder):
     assert "running" in ada.text
     assert site.client.post("/films/api/v1/sessions", json=body, headers=head).status_code in (200, 201)
     assert "Start" in site.client.get("/films/").text
-    what = [deed.what for deed in site.accounts.actions()]
+    what = [deed.what for deed in AuditLog(site.accounts.database).newest(50)]
     assert "froze the study" in what
     assert "made the study" in what
 

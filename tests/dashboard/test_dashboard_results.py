@@ -115,8 +115,8 @@ def test_results_of_another_group_are_asked_for_by_its_source(at, tmp_path):
     wait_for(ada, "asked", "/studies/likert/results?source=models")
     assert asked.read_text() == ".--source model."
     dashboard, running = site.app._dashboard.dashboard, site.studies.running("likert")
-    assert dashboard.report_sources(running, "simulated") == ()  # the main group of this study
-    assert dashboard.report_sources(running, "people") == ("person", "imported")
+    assert dashboard.report_options(running, "simulated") == ()  # the main group of this study
+    assert dashboard.report_options(running, "people") == ("--source", "person", "--source", "imported")
     assert site.store("likert").looks.all() == []
 
 

@@ -14,6 +14,7 @@ from dashboard_cases import KEY, collect, cut
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.submissions import Timing
+from dialometer.storage.access.audit_log import AuditLog
 from dialometer.storage.sessions import Patience, release_stale
 from dialometer.web.dashboard.numbers import count_study, over_time, screen_times
 from dialometer.web.dashboard.running_studies import StudyFolders
@@ -280,7 +281,7 @@ def test_everything_can_be_exported(ada, site):
         assert {"judgments.csv", "sessions.csv", "data_dictionary.md"} <= names
         n_rows = len(archive.read("likert-export/judgments.csv").decode().splitlines()) - 1
     assert n_rows == sum(not j.is_practice for j in site.store("likert").records.judgments())
-    assert any(deed.what == "exported" for deed in site.accounts.actions())
+    assert any(entry.what == "downloaded the data" for entry in AuditLog(site.accounts.database).newest(50))
 
 
 def test_a_page_that_is_known_is_not_sent_again(ada):

@@ -80,4 +80,4 @@ def test_an_analysis_counts_one_person_in_two_conditions_in_each_of_them(study):
     by_cell = data.judgments.group_by("factor_tone").agg(pl.col("rater").unique().sort()).sort("factor_tone").rows()
     assert by_cell == [("plain", ["R0001", "R0002", "R0004"]), ("warm", ["R0001/2"])]
     assert [row[-1] for row in balance_table(data).rows] == [8, 2]
-    assert any("more than one condition" in sentence for sentence in warnings(data))
+    assert any("more than one condition" in sentence for sentence in warnings(data, ""))

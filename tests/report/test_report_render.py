@@ -1,5 +1,7 @@
 """Rendering as a whole: which files, always the same bytes, names that cannot leave the folder."""
 
+import csv
+import io
 import re
 import time
 from dataclasses import replace
@@ -7,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dialometer.errors import UnknownName
-from dialometer.model.report import Column, Figure, Section, Table
+from dialometer.model.report import Column, Figure, Section, Table, Turns
 from dialometer.report import FORMATS, render
 
 
@@ -21,15 +23,15 @@ def with_parts(report, *parts):
 
 
 def test_all_formats_are_found():
-    assert FORMATS.names() == ["csv", "figures", "html", "json", "latex", "markdown"]
+    assert FORMATS.names() == ["csv", "figures", "html", "json", "latex", "markdown", "shared"]
 
 
 def test_files(report, rendered):
     names = {str(path.relative_to(rendered)) for path in rendered.rglob("*") if path.is_file()}
     tables = {f"tables/{part.name}.{end}" for part in report.tables() for end in ("csv", "tex")}
     drawn = [part.name for part in report.figures() if part.name != "broken"]
-    figures = {f"figures/{name}.{end}" for name in drawn for end in ("svg", "png")}
-    assert names == {"index.html", "report.md", "report.json"} | tables | figures
+    figures = {f"figures/{name}.{end}" for name in drawn for end in ("svg", "png", "csv")}
+    assert names == {"index.html", "report.md", "report.json", "shared.html"} | tables | figures
 
 
 def test_same_report_same_bytes(report, rendered, tmp_path):
@@ -55,6 +57,32 @@ def test_png_is_twice_as_dense_as_the_svg(rendered):
     assert int.from_bytes(png[16:20], "big") == pytest.approx(2 * width, abs=2)
 
 
+def test_the_data_of_a_figure_is_what_it_draws(report, rendered):
+    figure = next(figure for figure in report.figures() if figure.name == "wins")
+    rows = list(csv.DictReader(io.StringIO((rendered / "figures" / "wins.csv").read_text())))
+    drawn = figure.spec["data"]["values"]
+    assert len(rows) == len(drawn)
+    n_numbers = 0
+    for row, mark in zip(rows, drawn, strict=True):
+        numbers = {name: value for name, value in mark.items() if isinstance(value, float)}
+        n_numbers += len(numbers)
+        assert {name: float(row[name]) for name in numbers} == numbers
+    assert n_numbers > 0
+
+
+def test_the_page_for_others_has_nothing_of_single_raters(report, tmp_path):
+    own = Table("own", "Own", (Column("rater", "Rater"), Column("n", "N", "count")), (("R0007", 3),))
+    said = Turns("said", "Said", (("User", (("equal", "", "secret words"),)),))
+    render(with_parts(report, own, said), tmp_path, formats=["html", "shared"])
+    whole, copy = ((tmp_path / name).read_text() for name in ("index.html", "shared.html"))
+    for words in ("R0007", "secret words"):
+        assert words in whole
+        assert words not in copy
+    assert report.summary.answer in copy
+    assert 'content="noindex, nofollow"' in copy
+    assert "noindex" not in whole
+
+
 def test_names_stay_in_the_folder(report, tmp_path):
     hostile = with_parts(report, table("../../outside"), table("a/b c"))
     paths = render(hostile, tmp_path / "report", formats=["csv", "latex"])
@@ -77,6 +105,7 @@ def test_the_same_part_twice_is_one_file_and_two_places(report, tmp_path):
     assert [path.name for path in paths] == [
         "ratings_by_condition.svg",
         "ratings_by_condition.png",
+        "ratings_by_condition.csv",
         "index.html",
         "report.md",
     ]
@@ -97,7 +126,7 @@ def test_sections_of_the_same_name_keep_apart(report, tmp_path):
 def test_a_report_with_nothing_in_it(report, tmp_path):
     empty = with_parts(replace(report, methods=(), provenance={}), table("empty", ()))
     names = {path.name for path in render(empty, tmp_path)}
-    assert names == {"index.html", "report.md", "report.json", "empty.csv", "empty.tex"}
+    assert names == {"index.html", "shared.html", "report.md", "report.json", "empty.csv", "empty.tex"}
     assert "nothing to show yet" in (tmp_path / "index.html").read_text()
 
 

@@ -7,6 +7,7 @@ from storage_cases import T0, arrive
 
 from dialometer.errors import StorageError
 from dialometer.storage import Store
+from dialometer.storage.access.audit_log import AuditLog
 from dialometer.storage.looks import Look
 
 DAY_MS = 24 * 3600 * 1000
@@ -95,9 +96,10 @@ def test_failures_are_counted_by_name_and_forgotten(store: Store) -> None:
 
 
 def test_deeds_and_looks_are_kept_in_order(store: Store) -> None:
-    store.accounts.log_action("ada", "export", "all", T0)
-    store.accounts.log_action("bob", "files", "study.yaml", T0 + 1)
-    assert [deed.made_by for deed in store.accounts.actions()] == ["bob", "ada"]
+    log = AuditLog(store.database)
+    log.add("ada", "export", "all", T0)
+    log.add("bob", "files", "study.yaml", T0 + 1)
+    assert [deed.made_by for deed in log.newest(10)] == ["bob", "ada"]
     seen = [{"label": "a", "value": 0.5, "low": None, "high": 1.0}]
     store.looks.add(Look("ada", 10, 2, seen, T0))
     assert store.looks.all() == [Look("ada", 10, 2, seen, T0)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import func, inspect, select
 
+from dialometer.model.session import ANONYMOUS
 from dialometer.model.study import Study
 from dialometer.storage.rows import mapping_from_json
 from dialometer.storage.schema import metadata, people, sessions
@@ -75,6 +76,15 @@ EXPLAINED: tuple[Kept, ...] = (
     Kept("account_links", "links with which an account is made, as hashes", "to let new experimenters in", STUDY),
     Kept("sign_in_failures", "names with which signing in failed lately", "to slow down guessing", STUDY),
     Kept("dashboard_log", "what experimenters did on the dashboard", "no decision goes unrecorded", STUDY),
+    Kept("comments", "what experimenters say about a study", "to work on a study together", STUDY),
+    Kept("shared_reports", "copies of reports behind a link, without raw data", "to show results to others", STUDY),
+    Kept("identities", "who experimenters are at their provider of sign-ins", "to let them sign in there", STUDY),
+    Kept(
+        "provider_requests",
+        "sign-ins under way at a provider, for minutes",
+        "to let experimenters sign in there",
+        STUDY,
+    ),
     Kept("wizards", "names of people who answer in place of a system", "to give each conversation one of them", STUDY),
     Kept("wizard_chats", "conversations that wait for a wizard", "to give each conversation one of them", ANSWERS),
     Kept("request_counts", "arrivals and logins of a client in a minute, as hashes", "to slow down guessing", STUDY),
@@ -143,7 +153,7 @@ def _identifiers(rows: list[tuple[str, str | None, str]]) -> list[dict[str, Any]
             platform, {"platform": platform, "n_named": 0, "n_forgotten": 0, "parameters": set()}
         )
         # A rater of an open link has a name that was made up for this session alone.
-        is_made_up = (external_id or "").startswith("anonymous-")
+        is_made_up = (external_id or "").startswith(ANONYMOUS)
         counts["n_named"] += external_id is not None and not is_made_up
         counts["n_forgotten"] += external_id is None
         counts["parameters"] |= set(mapping_from_json(params))

@@ -20,6 +20,7 @@ from dialometer.flow.steps import Path, Paths, Step, comprehension_rule
 from dialometer.flow.submissions import Timing, opened_systems, read_values, to_answers, to_judgments
 from dialometer.model.quality import Finding
 from dialometer.model.session import (
+    ANONYMOUS,
     Answer,
     Draw,
     Judgment,
@@ -161,7 +162,7 @@ class Flow:
             session_id=session_id,
             token=token,
             platform=platform,
-            external_id=external_id or f"anonymous-{session_id}",
+            external_id=external_id or f"{ANONYMOUS}{session_id}",
             params=dict(params or {}),
             source=source,
             study_version=self.version,

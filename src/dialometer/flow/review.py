@@ -38,9 +38,9 @@ def platform_raters(study: Study, store: Store) -> list[PlatformRater]:
     """The raters whom the platform sent, in the order of arrival; those who withdrew are forgotten."""
     recruitment = study.spec.recruitment
     name = platform_of(recruitment).parameters.get("session", "")
-    raters = []
+    raters, people = [], store.sessions.people()
     for session in store.sessions.all(source="person"):
-        person = store.sessions.person(session.id)
+        person = people.get(session.id)
         if person is not None and person.platform == recruitment.platform and person.external_id:
             raters.append(PlatformRater(session, person.external_id, str(person.params.get(name, ""))))
     return raters
@@ -66,15 +66,30 @@ def _advice(study: Study, submission: PlatformSubmission, session: Session | Non
         return "nothing", f"is {submission.status.lower().replace('_', ' ')}"
     if session is None:
         return "look", "nobody of this name is stored here: never came, or withdrew"
+    if session.state not in ("screened_out", "completed"):
+        return "look", f"entered a code, but the session here is {session.state}"
+    if session.state == "completed" and submission.code and submission.code != recruitment.completion_code:
+        return "look", f"entered the code '{submission.code}', not the study's"
+    return advice_on(session)
+
+
+def advice_on(session: Session) -> tuple[Advice, str]:
+    """What a session alone says about paying for it."""
     if session.state == "screened_out":
         return "return", "was screened out"
     if session.state != "completed":
-        return "look", f"entered a code, but the session here is {session.state}"
-    if submission.code and submission.code != recruitment.completion_code:
-        return "look", f"entered the code '{submission.code}', not the study's"
+        return "nothing", _NOT_FINISHED.get(session.state, session.state)
     if session.is_excluded:
         return (
             "look",
             "finished, but is excluded from the analysis; a rater who worked is paid unless there is a reason",
         )
     return "approve", "finished"
+
+
+_NOT_FINISHED = {
+    "active": "is under way",
+    "stale": "left before the end",
+    "declined": "declined to take part",
+    "withdrawn": "withdrew",
+}

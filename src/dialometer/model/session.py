@@ -22,6 +22,10 @@ NO_DATE_MS = 1
 """When imported sessions begin of which only the length is known; a time of 0 means that nothing is known."""
 
 
+ANONYMOUS = "anonymous-"
+"""How the names begin that are made up for raters of an open link, for one session alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class DrawnSystems:
     """The systems that a rater was given on an item, in file order, and how likely it was that these were drawn."""

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, inspect, text
 from dialometer.errors import StorageError
 from dialometer.storage.counting.slot_counts import counting_statements
 from dialometer.storage.database import Database, use_write_ahead_log
-from dialometer.storage.schema import HEAD, VERSION_TABLE, guard_statements, metadata
+from dialometer.storage.schema import HEAD, VERSION_TABLE, guard_statements, log_guard_statements, metadata
 
 FOLDER = Path(__file__).parent / "migrations"
 
@@ -54,9 +54,8 @@ def bring_up_to_date(database: Database, *, create: bool) -> None:
 def create_tables(connection: Connection) -> None:
     """All tables of this version at once: a test holds them to what the revisions would build one after the other."""
     metadata.create_all(connection, checkfirst=False)
-    for statement in guard_statements(connection.dialect.name):
-        connection.exec_driver_sql(statement)
-    for statement in counting_statements(connection.dialect.name):
+    dialect = connection.dialect.name
+    for statement in (*guard_statements(dialect), *log_guard_statements(dialect), *counting_statements(dialect)):
         connection.exec_driver_sql(statement)
     connection.execute(
         text(

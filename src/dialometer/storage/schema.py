@@ -1,7 +1,7 @@
 """The tables, once for SQLite and PostgreSQL. A change here goes with a new revision in ``migrations/versions``.
 
 JSON is kept as text and times as whole milliseconds since 1970 (UTC), so that both databases hold the same characters
-and the same numbers. The two append-only tables are guarded by triggers.
+and the same numbers. The append-only tables are guarded by triggers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0011"
+HEAD = "0012"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 VERSION_TABLE = "dialometer_version"
 NO_TURN = -1
@@ -398,7 +398,7 @@ sign_in_failures = Table(
     Column("last_at_ms", BigInteger, nullable=False),
 )
 
-# What accounts did that no other log tells: accounts themselves, files, exports.
+# The audit log: what accounts did, and in which study. Append-only since 0012.
 dashboard_log = Table(
     "dashboard_log",
     metadata,
@@ -406,6 +406,64 @@ dashboard_log = Table(
     Column("made_by", Text, nullable=False),
     Column("what", Text, nullable=False),
     Column("detail", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("study", Text, nullable=False, server_default=""),
+)
+
+# Since 0012. What co-authors say about a study or a part of it. A reply names the comment it belongs to.
+comments = Table(
+    "comments",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("study", Text, nullable=False),
+    Column("part", Text, nullable=False),
+    Column("reply_to", BigInteger, ForeignKey("comments.id")),
+    Column("text", Text, nullable=False),
+    Column("made_by", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("resolved_by", Text),
+    Column("resolved_at_ms", BigInteger),
+    Index("ix_comments_study", "study"),
+)
+
+# Since 0012. Copies of reports that are read by a link, without an account. Of the link only the hash is kept; a link that is
+# revoked loses its copy.
+shared_reports = Table(
+    "shared_reports",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("token_hash", Text, nullable=False),
+    Column("study", Text, nullable=False),
+    Column("about", Text, nullable=False),
+    Column("page", Text, nullable=False),
+    Column("made_by", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("revoked_by", Text),
+    Column("revoked_at_ms", BigInteger),
+    UniqueConstraint("token_hash"),
+    Index("ix_shared_reports_study", "study"),
+)
+
+# Since 0012. Who an account is at a provider of OpenID Connect.
+identities = Table(
+    "identities",
+    metadata,
+    Column("issuer", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("account_id", BigInteger, ForeignKey("accounts.id"), nullable=False),
+    PrimaryKeyConstraint("issuer", "subject"),
+)
+
+# Since 0012. Sign-ins that were sent to the provider and have not come back yet. A row is used once.
+provider_requests = Table(
+    "provider_requests",
+    metadata,
+    Column("state_hash", Text, primary_key=True),
+    Column("browser_hash", Text, nullable=False),
+    Column("nonce", Text, nullable=False),
+    Column("verifier", Text, nullable=False),
+    Column("next_page", Text, nullable=False),
+    Column("account_id", BigInteger, ForeignKey("accounts.id")),
     Column("at_ms", BigInteger, nullable=False),
 )
 
@@ -491,6 +549,25 @@ def guard_statements(dialect: str, *, revision: str = HEAD) -> list[str]:
             f"FOR EACH STATEMENT EXECUTE FUNCTION {table}_guard()",
         ]
     return statements
+
+
+def log_guard_statements(dialect: str) -> list[str]:
+    """Let the database refuse changes of the audit log (since revision 0012)."""
+    refused = "dashboard_log is append-only"
+    if dialect == "sqlite":
+        return [
+            f"CREATE TRIGGER dashboard_log_no_{what} BEFORE {what.upper()} ON dashboard_log "
+            f"BEGIN SELECT RAISE(ABORT, '{refused}'); END"
+            for what in ("update", "delete")
+        ]
+    return [
+        "CREATE FUNCTION dashboard_log_guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        f"RAISE EXCEPTION '{refused}'; END $$",
+        "CREATE TRIGGER dashboard_log_guard BEFORE UPDATE OR DELETE ON dashboard_log "
+        "FOR EACH ROW EXECUTE FUNCTION dashboard_log_guard()",
+        "CREATE TRIGGER dashboard_log_no_truncate BEFORE TRUNCATE ON dashboard_log "
+        "FOR EACH STATEMENT EXECUTE FUNCTION dashboard_log_guard()",
+    ]
 
 
 def drop_guard_statements(dialect: str) -> list[str]:

@@ -125,6 +125,15 @@ class Sessions(StorePart):
             return None
         return Person(row.rater_id, row.platform, row.external_id or "", mapping_from_json(row.params))
 
+    def people(self) -> dict[str, Person]:
+        """Who sits behind every session; those who were erased are missing."""
+        query = select(sessions.c.id, people).join(people, sessions.c.rater_id == people.c.rater_id)
+        with self.database.reading() as connection:
+            return {
+                row.id: Person(row.rater_id, row.platform, row.external_id or "", mapping_from_json(row.params))
+                for row in connection.execute(query)
+            }
+
     def of_person(self, platform: str, external_id: str) -> Session | None:
         """The session of somebody whom a platform calls so, or None."""
         with self.database.reading() as connection:

@@ -12,6 +12,7 @@ import polars as pl
 
 from dialometer._version import __version__
 from dialometer.analysis.base.data import APART, OTHER_SOURCE, PRACTICE, UNREAD, StudyData, load_data
+from dialometer.analysis.base.exploring import Choice, explored, in_words
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.opening import answer, certainty, headlines, next_steps, verdict_table
 from dialometer.analysis.base.wording import cell_names, listed, n_of
@@ -136,8 +137,8 @@ def unfinished(data: StudyData) -> str:
     return ""
 
 
-def warnings(data: StudyData) -> tuple[str, ...]:
-    """What a reader must know before the first number."""
+def warnings(data: StudyData, lacks: str) -> tuple[str, ...]:
+    """What a reader must know before the first number; ``lacks`` says what the study still needs."""
     notes = [SOURCE_WORDS[source] for source in data.sources if source in SOURCE_WORDS]
     others = set(data.sessions["source"].unique()) - set(data.sources) - set(ADJUDICATORS)
     if data.study.spec.analysis.judges is not None:
@@ -152,12 +153,11 @@ def warnings(data: StudyData) -> tuple[str, ...]:
             f"Some raters were imported in more than one condition; each condition counts them as another rater "
             f"({n_apart} more in all), although the same rater gives more similar answers than two would."
         )
-    note = unfinished(data)
     if data.look is not None:
-        notes.append(f"{note} {data.look.words}".strip())
-    elif note:
+        notes.append(f"{lacks} {data.look.words}".strip())
+    elif lacks:
         notes.append(
-            f"{note} Interim results are not a valid test: confidence intervals and p-values assume that the number of raters "
+            f"{lacks} Interim results are not a valid test: confidence intervals and p-values assume that the number of raters "
             "was fixed."
         )
     return tuple(notes)
@@ -233,12 +233,14 @@ def analyse(
     n_resamples: int | None = None,
     sources: tuple[str, ...] = (),
     by: Sequence[str] = (),
+    only: Sequence[Choice] = (),
     engine: Engine = LOCAL,
 ) -> Report:
     """The report that the study's design asks for. Unfinished and even empty studies get one, which says so.
 
     Without ``sources`` it is about people, or about simulated raters or models where there are no people. ``by`` names
-    questions by whose answers raters are grouped, beside the subgroups that the study declares. The families work where
+    questions by whose answers raters are grouped, beside the subgroups that the study declares. With ``only`` it is about a
+    part of the data, and exploratory throughout. The families work where
     ``engine`` says, with the same numbers everywhere.
     """
     data = (
@@ -250,6 +252,9 @@ def analyse(
     if by:
         study = grouped_by(study, by)
         data = replace(data, study=study)
+    if only:
+        data = explored(data, only)
+        study = data.study
     declared = study.spec.analysis
     options = Options.declared(study)
     options = replace(
@@ -265,6 +270,8 @@ def analyse(
     )
     if study.spec.analysis.judges is not None and len(findings) > 1:
         findings = [findings[0], *map(_by_raters_alone, findings[1:])]
+    lacks = unfinished(as_declared if only else data)
+    chosen = (f"Exploratory: only a part of the data was chosen ({in_words(only)}).",) if only else ()
     first = findings[0] if findings else Findings("There is no analysis for this design yet.", "")
     verdicts = tuple(verdict for part in findings for verdict in part.verdicts)
     summary = Summary(
@@ -275,9 +282,9 @@ def analyse(
         balance=balance_table(data) if len(study.cells) > 1 else None,
         figure=first.figure,
         claims=first.claims,
-        warnings=(*warnings(data), *(warning for part in findings for warning in part.warnings)),
+        warnings=(*chosen, *warnings(data, lacks), *(warning for part in findings for warning in part.warnings)),
         verdicts=verdicts,
-        next_steps=next_steps(data, findings, unfinished(data)),
+        next_steps=() if only else next_steps(data, findings, lacks),
         hypotheses=verdict_table(verdicts, options.correction, options.confidence),
     )
     return Report(
@@ -292,8 +299,8 @@ def analyse(
             )
         ),
         methods=tuple(dict.fromkeys(_capital(method) for part in findings for method in part.methods)),
-        provenance=_provenance(replace(data, study=as_declared.study), options, by),
-        is_finished=not unfinished(data),
+        provenance=_provenance(replace(data, study=as_declared.study), options, by, only),
+        is_finished=not lacks,
     )
 
 
@@ -350,7 +357,9 @@ def _run(family: Family, data: StudyData, options: Options) -> Findings:
         )
 
 
-def _provenance(data: StudyData, options: Options, by: Sequence[str]) -> dict[str, str | int | float]:
+def _provenance(
+    data: StudyData, options: Options, by: Sequence[str], only: Sequence[Choice]
+) -> dict[str, str | int | float]:
     rated = data.rated
     made: dict[str, str | int | float] = {
         "study": data.study.spec.name,
@@ -363,8 +372,10 @@ def _provenance(data: StudyData, options: Options, by: Sequence[str]) -> dict[st
         "n_items": rated["item"].n_unique(),
         "sources": ", ".join(data.sources),
         "dialometer": __version__,
-        "command": report_command(data, options, by),
+        "command": report_command(data, options, by, only),
     }
+    if only:
+        made["only"] = in_words(only)
     if data.look is not None and data.look.stopped:
         made["stopped"] = data.look.stopped
         made["stopped_because"] = data.look.stop_words
@@ -375,12 +386,13 @@ def _provenance(data: StudyData, options: Options, by: Sequence[str]) -> dict[st
     return made
 
 
-def report_command(data: StudyData, options: Options, by: Sequence[str] = ()) -> str:
+def report_command(data: StudyData, options: Options, by: Sequence[str] = (), only: Sequence[Choice] = ()) -> str:
     """The command that makes this report again, every setting written out."""
     folder = data.study.folder.resolve().name if data.study.folder else data.study.spec.name
     settings = [f"--seed {options.seed}", f"--resamples {options.n_resamples}"]
     settings += [f"--source {source}" for source in data.sources]
     settings += [f"--by {shlex.quote(question)}" for question in by]
+    settings += [f"--only {shlex.quote(str(choice))}" for choice in only]
     return f"dialometer report {shlex.quote(folder)} {' '.join(settings)}"
 
 

@@ -78,6 +78,7 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     from dialometer.cli.demo._page import DASHBOARD_LOGIN, DemoApp
     from dialometer.cli.demo._studies import CHAT, LIVE, LIVE_TEMPLATE, STUDIES, ReportMaker, add_chat
     from dialometer.design.templates import copy_template
+    from dialometer.web.dashboard.live_report import REPORT_FORMATS
     from dialometer.web.dashboard.running_studies import StudyFolders
     from dialometer.web.run import Listening, address_of, bind, new_key, open_server, serve_app
     from dialometer.web.server.settings import Settings
@@ -90,7 +91,7 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     settings = Settings(api_key=new_key())
     report = (sys.executable, "-m", "dialometer", "report", "{folder}", "--database", "{database}", "--out", "{out}")
     everybody = ("--source", "person", "--source", "simulated")
-    command = (*report, *everybody, "--format", "json", "--format", "html", "--resamples", "200")
+    command = (*report, *everybody, *REPORT_FORMATS, "--resamples", "200")
     served = (str(running), *([str(folder / STUDIES / CHAT)] if has_chat else []))
     server = open_server(StudyFolders(served, str(folder / STUDIES), "", "", command), settings)
     maker = ReportMaker(folder)

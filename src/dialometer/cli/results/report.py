@@ -17,6 +17,7 @@ import typer
 from dialometer.cli.options import Address, AsJson, Database, EngineName, open_store, open_study
 
 if TYPE_CHECKING:
+    from dialometer.analysis.base.exploring import Choice
     from dialometer.model.report import Report
     from dialometer.neural.engines import Engine
 
@@ -46,7 +47,8 @@ def add_to(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option(
                 "--format",
-                help="html, markdown, json, csv, latex or figures (SVG, PNG); all by default. Repeat for more.",
+                help="html, markdown, json, csv, latex, figures (SVG, PNG, CSV) or shared (for others, without raw data); "
+                "all by default. Repeat for more.",
                 show_default=False,
                 autocompletion=_formats_beginning,
             ),
@@ -72,6 +74,15 @@ def add_to(app: typer.Typer) -> None:
                 help="Also show results by groups of raters: a question about them, such as gender. Repeat for more.",
             ),
         ] = None,
+        only: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--only",
+                metavar="NAME=VALUE",
+                help="Explore a part of the data: condition=…, item=… or the answer to a question, such as gender=female "
+                "or age>=30. Everything is then exploratory. Repeat for more.",
+            ),
+        ] = None,
         database: Database = "",
         engine: EngineName = "local",
         address: Address = "",
@@ -86,19 +97,21 @@ def add_to(app: typer.Typer) -> None:
         for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(library, "1")
         from dialometer.analysis.base.choose import analyse
+        from dialometer.analysis.base.exploring import Choice
         from dialometer.exchange.archive import is_archive
         from dialometer.neural.engines import engine_of
         from dialometer.report import FORMATS, render
 
         sources = checked_sources(source or [])
         questions = [name.strip() for entry in by or () for name in entry.split(",") if name.strip()]
+        choices = [Choice.parse(entry) for entry in only or ()]
         for name in formats or ():
             FORMATS.get(name)
         if is_archive(folder):
             target = out or folder.resolve().with_name(f"{folder.stem}-report")
             with show_steps() as step, engine_of(engine, address) as opened:
                 made, files, compared = _archived_report(
-                    folder, target, formats, seed, resamples, sources, questions, step, opened
+                    folder, target, formats, seed, resamples, sources, questions, choices, step, opened
                 )
             print_result(made, target, files, as_json=as_json, compared=compared)
             return
@@ -108,7 +121,14 @@ def add_to(app: typer.Typer) -> None:
             step("Analysing")
             with open_store(folder, database, create=False) as store, engine_of(engine, address) as opened:
                 made = analyse(
-                    study, store, seed=seed, n_resamples=resamples, sources=sources, by=questions, engine=opened
+                    study,
+                    store,
+                    seed=seed,
+                    n_resamples=resamples,
+                    sources=sources,
+                    by=questions,
+                    only=choices,
+                    engine=opened,
                 )
             if database:
                 made = _with_command(made, f"{made.provenance['command']} --database DATABASE_URL")
@@ -225,6 +245,7 @@ def _archived_report(
     resamples: int | None,
     sources: tuple[str, ...],
     by: list[str],
+    only: list[Choice],
     step: Callable[[str], None],
     engine: Engine,
 ) -> tuple[Report, list[Path], dict[str, Any]]:
@@ -249,6 +270,7 @@ def _archived_report(
             seed=settings["seed"] if seed is None else seed,
             n_resamples=resamples or settings["n_resamples"],
             by=by,
+            only=only,
             engine=engine,
         )
         command = str(made.provenance["command"]).split(" --", 1)[1]
@@ -260,7 +282,7 @@ def _archived_report(
             compared = _compare(inside / REPORT, Path(name))
     from dialometer._version import __version__
 
-    is_other = seed is not None or resamples is not None or bool(sources) or bool(by)
+    is_other = seed is not None or resamples is not None or bool(sources or by or only)
     return made, files, {**compared, "made_with": manifest["dialometer"], "this": __version__, "is_other": is_other}
 
 

@@ -202,11 +202,12 @@ def _study_folders(folders: list[Path], database: str, accounts: str) -> StudyFo
     """What the folders are: one study, several of them, or the folder that holds them."""
     from dialometer.design.load import STUDY_FILE
     from dialometer.errors import DialometerError
+    from dialometer.web.dashboard.live_report import REPORT_FORMATS
     from dialometer.web.dashboard.running_studies import ACCOUNTS_FILES, RESERVED, StudyFolders, is_name
 
     low = ("nice", "-n", "10") if shutil.which("nice") else ()
     report = (sys.executable, "-m", "dialometer", "report", "{folder}", "--out", "{out}")
-    command = (*low, *report, "--format", "json", "--format", "html", "--resamples", str(N_RESAMPLES))
+    command = (*low, *report, *REPORT_FORMATS, "--resamples", str(N_RESAMPLES))
     only = folders[0]
     if len(folders) == 1 and only.is_dir() and not (only / STUDY_FILE).exists():
         inside = [path for path in only.iterdir() if not path.name.startswith(".")]

@@ -35,14 +35,14 @@ def csv_text(table: Table) -> str:
         for column, own in zip(table.columns, fields, strict=True)
         for name in (column.name, *(f"{column.name}_{field}" for field in own))
     ]
-    lines = [",".join(map(_text, header))]
+    lines = [",".join(map(csv_cell, header))]
     for row in table.rows:
         values = [
             value
             for column, cell, own in zip(table.columns, row, fields, strict=True)
             for value in (_value(column, cell), *(_field(cell, field) for field in own))
         ]
-        lines.append(",".join(map(_text, values)))
+        lines.append(",".join(map(csv_cell, values)))
     return "\n".join(lines) + "\n"
 
 
@@ -70,7 +70,8 @@ def _field(cell: Cell, field: str) -> Cell:
     return value
 
 
-def _text(value: Cell) -> str:
+def csv_cell(value: Cell) -> str:
+    """One value between two commas."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool):

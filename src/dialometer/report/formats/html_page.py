@@ -39,13 +39,14 @@ class Chart:
     problem: str = ""
 
 
-def html_page(report: Report, drawings: Drawings | None = None) -> str:
-    """The whole page."""
+def html_page(report: Report, drawings: Drawings | None = None, *, note: str = "") -> str:
+    """The whole page. A copy for others has a note at its top, and search engines are asked to leave it alone."""
     sentence, command = labels.reproduce_lines(report)
     names = UniqueNames()
     return _template("page.html").render(
         **_names(drawings or Drawings(), _numbers(report), names),
         report=report,
+        note=note,
         sections=_with_ids(report.main_sections, names),
         appendix=_with_ids(report.appendix, names),
         style=Markup(page_style()),  # nosec B704  # our own stylesheet

@@ -72,7 +72,8 @@ def spearman_brown(single: Floats, k: float | Floats) -> Floats: ...
 def spearman_brown(single: float | Floats, k: float | Floats) -> float | Floats:
     """Reliability of the mean of ``k`` ratings from that of one; every average form follows from its single form."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return single * k / (1 + (k - 1) * single)
+        mean = np.divide(np.multiply(single, k), 1 + np.multiply(np.subtract(k, 1), single))
+    return float(mean) if np.ndim(mean) == 0 else mean
 
 
 Resampled = Literal["items", "raters", "items and raters"]

@@ -14,7 +14,6 @@ from dialometer.storage.rows import token_hash
 from dialometer.storage.schema import (
     account_links,
     accounts,
-    dashboard_log,
     recovery_codes,
     sign_in_failures,
     sign_ins,
@@ -57,16 +56,6 @@ class AccountLink:
     role: Role
     account_id: int | None
     study: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedAction:
-    """One entry of the log of what accounts did."""
-
-    made_by: str
-    what: str
-    detail: str
-    at_ms: int
 
 
 class Accounts(StorePart):
@@ -313,19 +302,6 @@ class Accounts(StorePart):
         """The right password makes up for the wrong ones."""
         with self.database.writing() as connection:
             connection.execute(delete(sign_in_failures).where(sign_in_failures.c.name == name.strip().lower()))
-
-    # what accounts did
-
-    def log_action(self, by: str, what: str, detail: str, at_ms: int) -> None:
-        """Add to the log."""
-        with self.database.writing() as connection:
-            connection.execute(insert(dashboard_log), {"made_by": by, "what": what, "detail": detail, "at_ms": at_ms})
-
-    def actions(self, n_newest: int = 200) -> list[LoggedAction]:
-        """The newest entries of the log, the newest first."""
-        query = select(dashboard_log).order_by(dashboard_log.c.id.desc()).limit(n_newest)
-        with self.database.reading() as connection:
-            return [LoggedAction(row.made_by, row.what, row.detail, row.at_ms) for row in connection.execute(query)]
 
 
 def _checked(role: Role, known: tuple[Role, ...] = ROLES) -> Role:

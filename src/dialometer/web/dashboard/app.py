@@ -23,6 +23,7 @@ from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn
 from dialometer.web.dashboard.login_pages import LoginPages, sign_in_of
 from dialometer.web.dashboard.pages.review import public_routes
+from dialometer.web.dashboard.pages.sharing import shared_routes
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies
 from dialometer.web.dashboard.stopping import StoppingWatch
 from dialometer.web.server.failures import TooLarge, headers_of, reference_of
@@ -69,6 +70,7 @@ def create_dashboard(studies: RunningStudies, accounts: Accounts) -> DashboardGu
         Mount("/dashboard/static", Assets(directory=STATIC)),
         *LoginPages(dashboard).routes(),
         *public_routes(dashboard),
+        *shared_routes(dashboard),
         *(Route(f"/dashboard{page.path}", _endpoint(dashboard, page), methods=[page.method]) for page in all_pages()),
         Route("/dashboard{rest:path}", _nothing(dashboard), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]

@@ -26,6 +26,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dialometer.errors import DialometerError
 from dialometer.storage.access.accounts import Account, Accounts, Role
+from dialometer.storage.access.audit_log import AuditLog
+from dialometer.storage.access.comments import Comments
+from dialometer.storage.access.shared_reports import SharedReports
 from dialometer.storage.counting.counts import GROUPS, Group
 from dialometer.web.dashboard.jobs import Jobs
 from dialometer.web.dashboard.live_report import LiveReports
@@ -249,6 +252,9 @@ class Dashboard:
         self.accounts = accounts
         self.root = studies.settings.root_path
         self.login = Login(accounts)
+        self.audit = AuditLog(accounts.database)
+        self.comments = Comments(accounts.database)
+        self.shared = SharedReports(accounts.database)
         self.cache = Cache()
         self.templates = Templates(self.root)
         self.jobs = Jobs()
@@ -290,11 +296,13 @@ class Dashboard:
         """Running, paused or closed; one that was frozen here has not started until somebody starts it."""
         return self.cached(running, "state", lambda: why_not_running(running.store) or "running")
 
-    def report_sources(self, running: RunningStudy, group: str) -> tuple[str, ...]:
-        """The sources to name in a report about a group of raters; none for the study's main group."""
+    def report_options(self, running: RunningStudy, group: str) -> tuple[str, ...]:
+        """The options of a report about a group of raters; none for the study's main group."""
         groups = self.cached(running, "groups", running.store.counts.groups)
         chosen = chosen_group(groups, group)
-        return () if not groups or chosen == groups[0] else GROUPS[chosen]
+        if not groups or chosen == groups[0]:
+            return ()
+        return tuple(word for source in GROUPS[chosen] for word in ("--source", source))
 
     def show_table(self, template: str, request: PageRequest, table: Grid, **content: object) -> Response:
         """A page of a running study with a table, or the table alone as CSV where the address asks for that."""
@@ -312,9 +320,9 @@ class Dashboard:
         """Something about a study, computed seldom however many people look at it."""
         return self.cache.get((running.name, what), make)
 
-    def note(self, request: PageRequest, what: str, detail: str) -> None:
-        """Logs what an account did."""
-        self.accounts.log_action(request.account.name, what, detail, request.at_ms)
+    def note(self, request: PageRequest, what: str, detail: str = "", *, study: str = "") -> None:
+        """Adds to the audit log what an account did, in the study of the address unless another is named."""
+        self.audit.add(request.account.name, what, detail, request.at_ms, study=study or request.study)
 
 
 Work = Callable[["Dashboard", "PageRequest"], Response]

@@ -12,8 +12,9 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dialometer.errors import DialometerError
@@ -26,7 +27,11 @@ TIMEOUT_S = 900.0
 REST_S = 15.0
 """The least time between two analyses of a study; it is also several times what one takes."""
 REST_FACTOR = 4.0
-PAGE_FILE, JSON_FILE = "index.html", "report.json"
+PAGE_FILE, JSON_FILE, SHARED_FILE, FIGURES = "index.html", "report.json", "shared.html", "figures"
+REPORT_FORMATS = tuple(word for name in ("json", "html", "figures", "shared") for word in ("--format", name))
+"""What the command writes, for those who put it together."""
+N_KEPT = 60
+"""Analyses that are remembered; of parts of the data that somebody explored, the oldest is forgotten first."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,10 @@ class LiveReport:
     pulse: str
     at_ms: int
     took_s: float
+    shared: str = ""
+    """The page for others, without raw data; empty where the command did not write it."""
+    figures: Mapping[str, bytes] = field(default_factory=dict)
+    """Files of the figures by name, such as ``wins.svg``."""
 
 
 @dataclass
@@ -58,50 +67,62 @@ class ReportStatus:
     is_busy: bool
     is_newest: bool
     problem: str
+    has_begun: bool = False
+    """Whether the request that asked began a new analysis."""
 
 
 class LiveReports:
     """The interim reports of all studies. ``command`` has ``{folder}``, ``{out}`` and, if needed, ``{database}`` filled in.
 
-    Without ``sources`` a report is about the study's main group of raters; of another group it names them.
+    Without ``options`` a report is about all data of the study's main group of raters; options of the command choose
+    another group or a part of the data.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = tuple(command)
-        self._analyses: dict[tuple[str, tuple[str, ...]], _Analysis] = {}
+        self._analyses: OrderedDict[tuple[str, tuple[str, ...]], _Analysis] = OrderedDict()
         self._guard = threading.Lock()
         self._one_at_a_time = threading.Semaphore(1)
         self._process: subprocess.Popen[str] | None = None
         self._is_closed = False
 
-    def peek(self, running: RunningStudy, sources: tuple[str, ...] = ()) -> ReportStatus:
+    def peek(self, running: RunningStudy, options: tuple[str, ...] = ()) -> ReportStatus:
         """The newest report, without starting an analysis: for pages that are open all day."""
         with self._guard:
-            analysis = self._analyses.get((running.name, sources), _Analysis())
+            analysis = self._analyses.get((running.name, options), _Analysis())
             return ReportStatus(analysis.newest, analysis.is_busy, False, analysis.problem)
 
-    def latest(self, running: RunningStudy, by: str, sources: tuple[str, ...] = ()) -> ReportStatus:
+    def latest(self, running: RunningStudy, by: str, options: tuple[str, ...] = ()) -> ReportStatus:
         """The newest report; starts an analysis where one is due, and never waits for it."""
         if not self.command:
             return ReportStatus(None, False, False, "this server computes no results")
         pulse = running.store.counts.pulse()
         with self._guard:
-            analysis = self._analyses.setdefault((running.name, sources), _Analysis())
+            analysis = self._analyses.setdefault((running.name, options), _Analysis())
+            self._analyses.move_to_end((running.name, options))
+            self._forget_old()
+            has_begun = False
             is_newest = analysis.newest is not None and analysis.newest.pulse == pulse
             if not is_newest and not analysis.is_busy and time.monotonic() >= analysis.rest_until:
-                analysis.is_busy = True
+                analysis.is_busy = has_begun = True
                 name = f"results of {running.name}"
-                args = (analysis, running, pulse, by, sources)
+                args = (analysis, running, pulse, by, options)
                 threading.Thread(target=self._run, args=args, name=name, daemon=True).start()
-            return ReportStatus(analysis.newest, analysis.is_busy, is_newest, analysis.problem)
+            return ReportStatus(analysis.newest, analysis.is_busy, is_newest, analysis.problem, has_begun)
 
-    def _run(self, analysis: _Analysis, running: RunningStudy, pulse: str, by: str, sources: tuple[str, ...]) -> None:
+    def _forget_old(self) -> None:
+        """Of what was explored the oldest goes; what is being computed stays."""
+        idle = [key for key, analysis in self._analyses.items() if key[1] and not analysis.is_busy]
+        for key in idle[: max(0, len(self._analyses) - N_KEPT)]:
+            del self._analyses[key]
+
+    def _run(self, analysis: _Analysis, running: RunningStudy, pulse: str, by: str, options: tuple[str, ...]) -> None:
         began = time.monotonic()
         result, problem = None, ""
         try:
             with self._one_at_a_time:
-                result = self._compute(running, pulse, sources)
-            if not self._is_closed and not sources:  # what others show is no look at the study's own data
+                result = self._compute(running, pulse, options)
+            if not self._is_closed and not options:  # only the whole of the study's own data is a look at its results
                 running.store.looks.add(_look(result, by))
         except DialometerError as error:
             problem = str(error)
@@ -113,17 +134,21 @@ class LiveReports:
             analysis.is_busy = False
             analysis.rest_until = time.monotonic() + max(REST_S, REST_FACTOR * (time.monotonic() - began))
 
-    def _compute(self, running: RunningStudy, pulse: str, sources: tuple[str, ...]) -> LiveReport:
+    def _compute(self, running: RunningStudy, pulse: str, options: tuple[str, ...]) -> LiveReport:
         from dialometer.report.coding import report_from_json  # noqa: PLC0415 - brings the drawing program along
 
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="dialometer-results-") as out:
             fill = {"folder": str(running.folder), "database": str(running.database), "out": out}
-            asked = [word for source in sources for word in ("--source", source)]
-            self._call([*(part.format(**fill) for part in self.command), *asked], str(running.database))
+            self._call([*(part.format(**fill) for part in self.command), *options], str(running.database))
             report = report_from_json((Path(out) / JSON_FILE).read_text(encoding="utf-8"))
             page = (Path(out) / PAGE_FILE).read_bytes()
-        return LiveReport(report, page, pulse, time.time_ns() // 1_000_000, time.monotonic() - began)
+            shared = Path(out) / SHARED_FILE
+            for_others = shared.read_text(encoding="utf-8") if shared.exists() else ""
+            folder = Path(out) / FIGURES
+            figures = {path.name: path.read_bytes() for path in folder.iterdir()} if folder.is_dir() else {}
+        took_s = time.monotonic() - began
+        return LiveReport(report, page, pulse, time.time_ns() // 1_000_000, took_s, for_others, figures)
 
     def _call(self, command: list[str], database: str) -> None:
         """Runs the command to its end. The database is named in the environment, since other users can read command lines."""

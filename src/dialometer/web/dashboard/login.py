@@ -14,6 +14,7 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 from dialometer.errors import DialometerError
 from dialometer.flow.engine import now_ms
 from dialometer.storage.access.accounts import Account, AccountLink, Accounts, Role
+from dialometer.storage.access.audit_log import AuditLog
 from dialometer.web.dashboard.second_factor import clean_code, matching_step
 from dialometer.web.server.security import TooOften
 
@@ -101,6 +102,7 @@ class Login:
 
     def __init__(self, accounts: Accounts) -> None:
         self.accounts = accounts
+        self.audit = AuditLog(accounts.database)
 
     def account_of(self, secret: str, at_ms: int) -> Account:
         """The account behind a browser's secret; raises :class:`NotSignedIn`."""
@@ -126,9 +128,13 @@ class Login:
         is_known = account is not None and account.is_active
         if not is_right(password, account.password_hash if account is not None and is_known else None):
             self.accounts.note_failure(guessing, at_ms)
+            if account is not None:  # what was typed as a name can be a password: only names of accounts are logged
+                self.audit.add(account.name, "failed to sign in", "wrong password" if is_known else "closed", at_ms)
             raise WrongPassword("name and password do not belong together")
         assert account is not None
         self.accounts.forget_failures(guessing)
+        if not account.has_second_factor:
+            self.audit.add(account.name, "signed in", "", at_ms)
         return self._remember(account, at_ms, needs_code=account.has_second_factor), account
 
     def _slow_down(self, name: str, at_ms: int, address: str) -> str:
@@ -157,6 +163,7 @@ class Login:
         guessing = self._slow_down(f"code of {account.name}", at_ms, address)
         if not self._is_right_code(account, code, at_ms):
             self.accounts.note_failure(guessing, at_ms)
+            self.audit.add(account.name, "failed to sign in", "wrong code", at_ms)
             raise WrongCode(
                 "this code is wrong or was used already", remedy="wait for the next one, and check the clock"
             )
@@ -167,12 +174,24 @@ class Login:
     def _is_right_code(self, account: Account, code: str, at_ms: int) -> bool:
         step = matching_step(account.totp_secret or "", code[:20], at_ms)
         if step is not None:
-            return self.accounts.use_step(account.id, step)
+            is_new = self.accounts.use_step(account.id, step)
+            if is_new:
+                self.audit.add(account.name, "signed in", "with the second factor", at_ms)
+            return is_new
         if self.accounts.use_recovery_code(account.id, clean_code(code[:40])):
             left = self.accounts.n_recovery_codes(account.id)
-            self.accounts.log_action(account.name, "signed in with a recovery code", f"{left} left", at_ms)
+            self.audit.add(account.name, "signed in with a recovery code", f"{left} left", at_ms)
             return True
         return False
+
+    def sign_out(self, secret: str, at_ms: int) -> None:
+        """Forgets a browser."""
+        try:
+            account = self.account_of(secret, at_ms)
+        except NotSignedIn:
+            return
+        self.accounts.sign_out(secret)
+        self.audit.add(account.name, "signed out", "", at_ms)
 
     def _remember(self, account: Account, at_ms: int, *, needs_code: bool = False) -> str:
         secret = secrets.token_urlsafe(32)
@@ -194,7 +213,7 @@ class Login:
             raise DialometerError("a name has 2 to 64 letters, digits or . _ - @ +", remedy="an e-mail address is fine")
         account = self.accounts.use_link(token, clean, hash_password(password, clean), at_ms)
         what = "made the account" if link.account_id is None else "set a new password"
-        self.accounts.log_action(account.name, what, account.role, at_ms)
+        self.audit.add(account.name, what, account.role, at_ms)
         return self._remember(account, at_ms, needs_code=account.has_second_factor), account
 
     def invite(

@@ -141,7 +141,7 @@ class LoginPages:
         """Signs this browser out."""
         secret = sign_in_of(request)
         check_csrf(request, secret, last_value(await read_form(request), "csrf"))
-        await run_in_threadpool(self.dashboard.accounts.sign_out, secret)
+        await run_in_threadpool(self.dashboard.login.sign_out, secret, now_ms())
         response = RedirectResponse(f"{self.dashboard.root}/dashboard/login", 303)
         for name in (DASHBOARD_COOKIE, _EARLIER_COOKIE):
             response.delete_cookie(name, path=self._path)

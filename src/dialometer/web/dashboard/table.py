@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from dialometer.web.server.requests import small_number
 
-Kind = Literal["text", "count", "number", "time", "marks"]
+Kind = Literal["text", "count", "number", "time", "marks", "money"]
 N_PER_PAGE = 100
 _RISKY = ("=", "+", "-", "@")
 """What a spreadsheet would read as a formula, even after blanks and line ends."""

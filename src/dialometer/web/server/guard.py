@@ -74,9 +74,10 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = message.setdefault("headers", [])
-                if not any(name == b"cache-control" for name, _ in headers):
+                own = {name for name, _ in headers}
+                if b"cache-control" not in own:
                     headers.append(_NO_STORE)
-                headers.extend(self._headers)
+                headers.extend(header for header in self._headers if header[0] not in own)
             is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 

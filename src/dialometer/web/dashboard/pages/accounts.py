@@ -1,4 +1,4 @@
-"""Accounts, their roles, one-time links, and the log of what accounts did."""
+"""Accounts, their roles, and one-time links."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from dialometer.web.dashboard.second_factor import (
 
 @page("/accounts", role="owner")
 def accounts(dashboard: Dashboard, request: PageRequest) -> Response:
-    """All accounts, and the log."""
+    """All accounts."""
     return _page(dashboard, request)
 
 
 def _page(dashboard: Dashboard, request: PageRequest, link: str = "", about: str = "") -> Response:
     content = {
         "accounts": dashboard.accounts.all(),
-        "deeds": dashboard.accounts.actions(),
         "roles": ROLES,
         "study_roles": STUDY_ROLES,
         "roles_in": dashboard.accounts.study_roles(),

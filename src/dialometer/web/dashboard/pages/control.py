@@ -18,6 +18,15 @@ _STATES: dict[str, tuple[StudyState, str]] = {
     "close": ("closed", "The study is closed: nobody new comes in, raters who have started may finish."),
 }
 
+_LOGGED = {
+    "start": "started the study",
+    "pause": "paused the study",
+    "close": "closed the study",
+    "open": "opened a condition",
+    "shut": "closed a condition",
+    "quota": "set a quota",
+}
+
 
 @page("/studies/{study}/control", role="viewer", of_running=True)
 def control(dashboard: Dashboard, request: PageRequest) -> Response:
@@ -67,5 +76,6 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
         message = f"{label or 'The study'}: {limit}."
     else:
         raise DialometerError("this is no decision", remedy="go back and choose again")
+    dashboard.note(request, _LOGGED[what], f"{label}: {reason}" if label else reason)
     dashboard.cache.clear()
     return dashboard.redirect(f"/studies/{running.name}/control", request, message)

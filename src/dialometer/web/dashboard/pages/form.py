@@ -101,7 +101,7 @@ def undo(dashboard: Dashboard, request: PageRequest) -> Response:
     if earlier is None:
         raise DialometerError("there is nothing to undo")
     versions.save(STUDY_FILE, versions.content(earlier.content), request.account.name, request.at_ms)
-    dashboard.note(request, "undid a change", f"{request.study}: {STUDY_FILE}")
+    dashboard.note(request, "undid a change", STUDY_FILE)
     step = request.form.get("step", "")
     return dashboard.redirect(f"/studies/{request.study}/form/{step if step in STEPS else 'study'}", request, "Undone.")
 
@@ -145,7 +145,7 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
     except SavedMeanwhile as error:
         raise DialometerError(error.message, remedy="look at the form again") from error
     _save_texts(folder, form.data, request)
-    dashboard.note(request, "wrote files", f"{request.study}: {STUDY_FILE}")
+    dashboard.note(request, "wrote files", STUDY_FILE)
     to = request.form.get("then", "")
     where = f"/studies/{request.study}/form/{to if to in STEPS and not action else step}"
     response = dashboard.redirect(where, request, "" if action else "Saved.")
@@ -238,6 +238,9 @@ def _page(
     response = dashboard.show(
         "form.html",
         request,
+        comments=[
+            thread for thread in dashboard.comments.threads(request.study, f"form/{step}") if thread.first.is_open
+        ],
         study=request.study,
         spec=study.spec if study else None,
         steps=[(key, title, _n_problems(key, problems)) for key, (title, *_) in STEPS.items()],

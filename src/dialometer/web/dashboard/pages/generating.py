@@ -81,7 +81,7 @@ def start(dashboard: Dashboard, request: PageRequest) -> Response:
 
     dashboard.jobs.start(draft.folder, JOB, request.account.name, request.at_ms, run)
     names = ", ".join(system.name for system in declared.systems)
-    dashboard.note(request, "asked agents", f"{request.study}: {plural(len(contexts), 'context')}, {names}")
+    dashboard.note(request, "asked agents", f"{plural(len(contexts), 'context')}, {names}")
     return dashboard.redirect(f"/studies/{request.study}/responses", request)
 
 

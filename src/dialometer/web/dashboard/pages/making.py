@@ -132,7 +132,7 @@ def make(dashboard: Dashboard, request: PageRequest) -> Response:
     else:
         copy_template(source, target)
     give_name(target, name, title[:200])
-    dashboard.note(request, "made the study", f"{name} from {template} {source}")
+    dashboard.note(request, "made the study", f"from {template} {source}", study=name)
     said = " ".join(["Go through the steps; everything can be changed later.", *(f"{note}." for note in notes)])
     return dashboard.redirect(f"/studies/{name}/form/study", request, f"Made the study {name}. {said}")
 
@@ -274,7 +274,7 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
             written.append(target)
     if not written:
         raise DialometerError("there was nothing to save", remedy="choose a file first")
-    dashboard.note(request, "wrote files", f"{request.study}: {', '.join(written)}")
+    dashboard.note(request, "wrote files", ", ".join(written))
     n_errors = sum(problem.severity == "error" for problem in dashboard.studies.checked(request.study)[1])
     message = f"Saved {', '.join(written)}. {said}" + (
         f"{plural(n_errors, 'problem')} to fix." if n_errors else "No errors."
@@ -355,7 +355,7 @@ def delete(dashboard: Dashboard, request: PageRequest) -> Response:
     if not is_own_file(name) or not (folder / name).is_file():
         raise NoStudy("there is no such file", remedy="go back to the list of files")
     Versions(folder).save(name, None, request.account.name, request.at_ms)
-    dashboard.note(request, "removed a file", f"{request.study}: {name}")
+    dashboard.note(request, "removed a file", name)
     return dashboard.redirect(f"/studies/{request.study}/files", request, f"Removed {name}.")
 
 
@@ -373,7 +373,7 @@ def freeze_study(dashboard: Dashboard, request: PageRequest) -> Response:
     running.store.control.set_state(
         "paused", by=request.account.name, reason="frozen, not started yet", at_ms=request.at_ms
     )
-    dashboard.note(request, "froze the study", f"{request.study}: {version['fingerprint'][:12]}")
+    dashboard.note(request, "froze the study", version["fingerprint"][:12])
     dashboard.cache.clear()
     message = "Frozen. Raters can come as soon as you start it."
     return dashboard.redirect(f"/studies/{request.study}/control", request, message)

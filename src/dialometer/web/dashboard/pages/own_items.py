@@ -137,7 +137,7 @@ def take(dashboard: Dashboard, request: PageRequest) -> Response:
         raise DialometerError(error.message, remedy="go back to your items and use them again") from error
     versions.save(draft.items_file, (before + brought.new.as_lines()).encode(), by, request.at_ms)
     shutil.rmtree(_place(draft))
-    dashboard.note(request, "brought items", f"{request.study}: {len(brought.items)} from {brought.new.file}")
+    dashboard.note(request, "brought items", f"{len(brought.items)} from {brought.new.file}")
     said = " ".join([f"{plural(len(brought.items), 'item')} taken over.", *(f"{note}." for note in notes)])
     return dashboard.redirect(f"/studies/{request.study}/form/systems", request, said)
 

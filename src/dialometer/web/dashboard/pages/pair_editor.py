@@ -97,7 +97,7 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         )
     except SavedMeanwhile as error:
         raise DialometerError(error.message, remedy="go back to the list of pairs and open it again") from error
-    dashboard.note(request, "wrote files", f"{request.study}: {draft.items_file}, {item.get('id')}")
+    dashboard.note(request, "wrote files", f"{draft.items_file}, {item.get('id')}")
     said = f"Removed the pair {item.get('id')}." if verb == "remove" else f"Saved the pair {item.get('id')}."
     return dashboard.redirect(f"/studies/{request.study}/pairs", request, said)
 

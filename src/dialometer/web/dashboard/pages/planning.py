@@ -50,7 +50,7 @@ def power(dashboard: Dashboard, request: PageRequest) -> Response:
         return {**_simulated(folder, options, progress), "content": content}
 
     dashboard.jobs.start(folder, JOB, request.account.name, request.at_ms, run)
-    dashboard.note(request, "simulated power", f"{request.study}: effect {effect}, raters {raters}")
+    dashboard.note(request, "simulated power", f"effect {effect}, raters {raters}")
     return dashboard.redirect(where, request)
 
 

@@ -36,7 +36,7 @@ def quality(dashboard: Dashboard, request: PageRequest) -> Response:
     own = {mark.id: mark for mark in numbers.marks}
     table = dashboard.cached(running, ("findings", numbers.group), lambda: _grid(running, request.root, own))
     content: dict[str, Any] = {"tab": "quality", "effects": [], "status": None}
-    content["status"] = dashboard.reports.peek(running, dashboard.report_sources(running, request.group))
+    content["status"] = dashboard.reports.peek(running, dashboard.report_options(running, request.group))
     content["rules"] = [_about(rule, running) for rule in running.study.spec.quality]
     content["counts"] = {counts.rule: counts for counts in numbers.rules}
     content["n_left"] = numbers.counts.left
@@ -65,7 +65,7 @@ def apply_rules_to_left_sessions(dashboard: Dashboard, request: PageRequest) -> 
         if findings:
             store.exclusions.add_findings(session.id, findings, request.at_ms)
             n_found += 1
-    dashboard.note(request, "applied the rules to raters who left", f"{running.name}: {n_found} of {n_left}")
+    dashboard.note(request, "applied the rules to raters who left", f"{n_found} of {n_left}")
     dashboard.cache.clear()
     return dashboard.redirect(
         f"/studies/{running.name}/quality", request, f"The rules flagged {n_found} of {plural(n_left, 'rater')}."

@@ -105,10 +105,13 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
         raise DialometerError("a decision about a rater needs a reason", remedy="say why, in a sentence")
     if request.form.get("what") == "exclude":
         running.store.exclusions.exclude(session_id, request.account.name, reason, request.at_ms)
+        what = "excluded a rater"
         message = "Excluded. Their slots are open to others; nothing was deleted."
     else:
         running.store.exclusions.restore(session_id, request.account.name, reason, request.at_ms)
+        what = "took a rater back in"
         message = "Taken back into the analysis."
+    dashboard.note(request, what, f"rater {request.params['ordinal']}: {reason}")
     dashboard.cache.clear()
     return dashboard.redirect(f"/studies/{running.name}/raters/{request.params['ordinal']}", request, message)
 
@@ -121,7 +124,7 @@ def make_resume_link(dashboard: Dashboard, request: PageRequest) -> Response:
     if running.store.sessions.get(session_id).source != "person":
         raise DialometerError("only human raters resume a session", remedy="choose a human rater")
     running.store.sessions.renew_token(session_id, token)
-    dashboard.note(request, "made a resume link", f"{running.name}: rater {request.params['ordinal']}")
+    dashboard.note(request, "made a resume link", f"rater {request.params['ordinal']}")
     link = f"{request.origin}{dashboard.studies.address_of(running.name)}{RESUME}/{token}"
     return _show(dashboard, request, link)
 

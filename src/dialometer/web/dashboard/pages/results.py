@@ -1,4 +1,4 @@
-"""Interim results (the answer, agreement, effects of the quality rules, with a warning), the report, and the export."""
+"""Interim results (verdicts on what was declared, the answer, agreement, figures, with a warning), the report, the export."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from dialometer.model.report import Headline, Report, Section
+from dialometer.model.report import Figure, Headline, Report, Section
 from dialometer.storage.looks import Look
 from dialometer.web.dashboard.charts import band, interval
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
+from dialometer.web.dashboard.exploring import chosen, offered
+from dialometer.web.dashboard.live_report import LiveReport
 
 _DECIMAL = re.compile(r"\d\.\d")
 ON_AGREEMENT = ("agreement", "consistency")
@@ -26,12 +28,13 @@ ON_RULES = ("rule_effects", "sensitivity", "gold_rule")
 def results(dashboard: Dashboard, request: PageRequest) -> Response:
     """The newest results; newer ones are computed in the background, and every look is logged."""
     running = request.running
-    sources = dashboard.report_sources(running, request.group)
-    status = dashboard.reports.latest(running, request.account.name, sources)
-    looks = [] if sources else running.store.looks.all()
+    options = dashboard.report_options(running, request.group)
+    status = dashboard.reports.latest(running, request.account.name, options)
+    looks = [] if options else running.store.looks.all()
     content: dict[str, Any] = {"status": status, "looks": list(reversed(looks)), "tab": "results"}
+    content |= {"chosen": chosen(request), "offered": offered(running.study)}
     if status.newest is not None:
-        content |= written(status.newest.report, looks)
+        content |= written(status.newest.report, looks) | {"figures": figures_of(status.newest)}
     return dashboard.show_study("results.html", request, **content)
 
 
@@ -39,11 +42,12 @@ def results(dashboard: Dashboard, request: PageRequest) -> Response:
 def report(dashboard: Dashboard, request: PageRequest) -> Response:
     """The whole report as one file to keep; it is opened from disk, where its styles may work."""
     running = request.running
-    status = dashboard.reports.latest(running, request.account.name, dashboard.report_sources(running, request.group))
+    status = dashboard.reports.latest(running, request.account.name, dashboard.report_options(running, request.group))
     if status.newest is None:
         return dashboard.redirect(
             f"/studies/{running.name}/results", request, "The report is not ready yet; try again in a moment."
         )
+    dashboard.note(request, "downloaded the report")
     name = f'attachment; filename="{running.name}-report.html"'
     return Response(status.newest.page, media_type="text/html; charset=utf-8", headers={"content-disposition": name})
 
@@ -68,6 +72,13 @@ def written(report: Report, looks: Sequence[Look]) -> dict[str, Any]:
         "write_table": write_table,
         "tables_of": tables_of,
     }
+
+
+def figures_of(live: LiveReport) -> list[tuple[Figure, str]]:
+    """The figures that could be drawn, with the name of their files."""
+    from dialometer.report.render import with_file_names  # noqa: PLC0415 - brings the drawing program along
+
+    return [(figure, name) for figure, name in with_file_names(live.report.figures()) if f"{name}.svg" in live.figures]
 
 
 def agreement_sentence(sections: Sequence[Section]) -> str:
@@ -120,13 +131,14 @@ def export(dashboard: Dashboard, request: PageRequest) -> Response:
         out = Path(folder) / "export"
         export_study(running.study, running.store, out)
         content = zipped(sorted(out.iterdir()), f"{running.name}-export")
-    dashboard.note(request, "exported", running.name)
+    dashboard.note(request, "downloaded the data")
     return _download(content, f"{running.name}-export.zip")
 
 
 @page("/studies/{study}/study.zip", role="viewer")
 def download(dashboard: Dashboard, request: PageRequest) -> Response:
     """The study's file, items, texts and lock; never what was collected, who was invited or who is on a list."""
+    dashboard.note(request, "downloaded the study's files")
     return _download(zipped(dashboard.studies.shared_files(request.study), request.study), f"{request.study}.zip")
 
 

@@ -98,7 +98,7 @@ def make_link(dashboard: Dashboard, request: PageRequest) -> Response:
     """A link for somebody without an account."""
     until = request.at_ms // DAY_MS + VALID_DAYS
     link = f"{request.origin}{dashboard.root}/dashboard/review/{request.study}/{until}/{_signature(dashboard, request.study, until)}"
-    dashboard.note(request, "made a link for reviewers", request.study)
+    dashboard.note(request, "made a link for reviewers")
     return HTMLResponse(document(dashboard, request.study, request, link=link))
 
 

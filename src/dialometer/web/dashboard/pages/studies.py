@@ -64,7 +64,7 @@ def overview(dashboard: Dashboard, request: PageRequest) -> Response:
     running = request.running
     numbers = numbers_of(dashboard, running, request.at_ms, request.group)
     charts = dashboard.cached(running, ("charts", numbers.group, numbers.at_ms), lambda: draw(numbers))
-    status = dashboard.reports.peek(running, dashboard.report_sources(running, request.group))
+    status = dashboard.reports.peek(running, dashboard.report_options(running, request.group))
     report = written(status.newest.report, ()) if status.newest else {"headlines": (), "agreed": ""}
     spreads = dashboard.cached(running, ("spread", numbers.group), lambda: disagreement(running, numbers.sources))
     content: dict[str, Any] = {

@@ -49,7 +49,7 @@ def restore(dashboard: Dashboard, request: PageRequest) -> Response:
     kept.save(
         chosen.file, kept.content(chosen.content) if chosen.content else None, request.account.name, request.at_ms
     )
-    dashboard.note(request, "restored a version", f"{request.study}: {chosen.file}, version {chosen.number}")
+    dashboard.note(request, "restored a version", f"{chosen.file}, version {chosen.number}")
     said = f"Restored {chosen.file} as it was in version {chosen.number}."
     where = f"/studies/{request.study}/files" + (f"/{chosen.file}" if chosen.content else "")
     return dashboard.redirect(where, request, said)
