@@ -26,6 +26,7 @@ LOADED_BY = {
 PACKAGE_OF = {
     "argon2": "argon2-cffi",
     "faiss": "faiss-cpu",
+    "jwt": "pyjwt",
     "markdown_it": "markdown-it-py",
     "sklearn": "scikit-learn",
     "vl_convert": "vl-convert-python",
@@ -57,7 +58,7 @@ def distributions() -> dict[str, set[str]]:
 def declared() -> set[str]:
     lines = [
         *PROJECT["dependencies"],
-        *(line for name in ("learn", "postgres", "ray", "local-model") for line in EXTRAS[name]),
+        *(line for name in ("learn", "postgres", "ray", "oidc", "local-model") for line in EXTRAS[name]),
     ]
     return {name_of(line) for line in lines}
 
@@ -77,7 +78,7 @@ def test_every_dependency_has_a_lower_bound_and_its_reason():
     reasons = (ROOT / "docs" / "decisions" / "dependencies.md").read_text(encoding="utf-8")
     for line in [
         *PROJECT["dependencies"],
-        *(line for name in ("learn", "postgres", "ray", "local-model") for line in EXTRAS[name]),
+        *(line for name in ("learn", "postgres", "ray", "oidc", "local-model") for line in EXTRAS[name]),
     ]:
         assert ">=" in line, line
         assert f"`{name_of(line)}`" in reasons.lower(), (

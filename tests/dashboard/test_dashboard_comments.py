@@ -6,8 +6,8 @@ import io
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.storage.access.audit_log import AuditLog
-from dialometer.web.dashboard.pages.comments import PARTS
 from dialometer.web.dashboard.pages.form import STEPS
+from dialometer.web.dashboard.pages.together.comments import PARTS
 
 ATTACK = "<script>alert(1)</script> [link](javascript:alert(1)) **bold**"
 

@@ -11,7 +11,7 @@ from dashboard_serving import report_command
 from dashboard_site import Site
 
 from dialometer.analysis.base.choose import analyse
-from dialometer.analysis.base.exploring import Choice
+from dialometer.analysis.base.exploring import DataChoice
 from dialometer.errors import DialometerError, UnknownName
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.pay_list import pay_list, totals
@@ -82,7 +82,7 @@ def test_a_part_of_the_data_is_explored_and_marked(site):
     wait_for(ada, "What this part shows", "/studies/anchoring/explore", condition="anchor=none, layout=together")
     running = site.studies.running("anchoring")
     same = analyse(
-        running.study, running.store, n_resamples=100, only=[Choice.parse("condition=anchor=none, layout=together")]
+        running.study, running.store, n_resamples=100, only=[DataChoice.parse("condition=anchor=none, layout=together")]
     )
     assert same.summary.answer in ada.text
     assert f"{same.provenance['n_judgments']} judgments of {same.provenance['n_raters']} raters" in ada.text
@@ -100,7 +100,7 @@ def test_nothing_that_is_explored_is_confirmatory(site):
     for study, words in (("likert", "gender=Woman"), ("anchoring", "age>=20"), ("anchoring", "item=c01")):
         running = site.studies.running(study)
         whole = analyse(running.study, running.store, n_resamples=100)
-        part = analyse(running.study, running.store, n_resamples=100, only=[Choice.parse(words)])
+        part = analyse(running.study, running.store, n_resamples=100, only=[DataChoice.parse(words)])
         parts = (*part.tables(), *part.figures(), *part.sections, *part.summary.headlines)
         assert not [one for one in parts if one.is_confirmatory]
         assert not part.summary.verdicts
@@ -121,7 +121,7 @@ def test_the_chosen_part_is_the_one_that_is_counted(site):
     judged = [j for j in running.store.records.judgments() if j.session_id in sessions and not j.is_practice]
 
     def n(*words):
-        only = [Choice.parse(word) for word in words]
+        only = [DataChoice.parse(word) for word in words]
         return analyse(running.study, running.store, n_resamples=100, only=only).provenance["n_judgments"]
 
     of_item = [j for j in judged if j.item_id == item]
@@ -136,7 +136,7 @@ def test_the_chosen_part_is_the_one_that_is_counted(site):
 def test_a_choice_that_is_none_is_refused(site, words):
     running = site.studies.running("anchoring")
     with pytest.raises((DialometerError, UnknownName)):
-        analyse(running.study, running.store, only=[Choice.parse(words)])
+        analyse(running.study, running.store, only=[DataChoice.parse(words)])
 
 
 def test_a_copy_is_read_without_an_account_until_it_is_revoked(site):

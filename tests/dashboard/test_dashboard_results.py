@@ -9,7 +9,7 @@ from dashboard_serving import report_command
 from dialometer.analysis.base.choose import analyse
 from dialometer.storage.looks import Look
 from dialometer.web.dashboard import live_report as looking
-from dialometer.web.dashboard.pages.results import history
+from dialometer.web.dashboard.pages.after.results import history
 from dialometer.web.dashboard.running_studies import StudyFolders
 
 WAIT_S = 90

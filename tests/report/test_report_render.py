@@ -58,8 +58,8 @@ def test_png_is_twice_as_dense_as_the_svg(rendered):
 
 
 def test_the_data_of_a_figure_is_what_it_draws(report, rendered):
-    figure = next(figure for figure in report.figures() if figure.name == "wins")
-    rows = list(csv.DictReader(io.StringIO((rendered / "figures" / "wins.csv").read_text())))
+    figure = next(figure for figure in report.figures() if figure.name == "ranking")
+    rows = list(csv.DictReader(io.StringIO((rendered / "figures" / "ranking.csv").read_text())))
     drawn = figure.spec["data"]["values"]
     assert len(rows) == len(drawn)
     n_numbers = 0

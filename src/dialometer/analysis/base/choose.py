@@ -12,7 +12,7 @@ import polars as pl
 
 from dialometer._version import __version__
 from dialometer.analysis.base.data import APART, OTHER_SOURCE, PRACTICE, UNREAD, StudyData, load_data
-from dialometer.analysis.base.exploring import Choice, explored, in_words
+from dialometer.analysis.base.exploring import DataChoice, explored, in_words
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.opening import answer, certainty, headlines, next_steps, verdict_table
 from dialometer.analysis.base.wording import cell_names, listed, n_of
@@ -233,7 +233,7 @@ def analyse(
     n_resamples: int | None = None,
     sources: tuple[str, ...] = (),
     by: Sequence[str] = (),
-    only: Sequence[Choice] = (),
+    only: Sequence[DataChoice] = (),
     engine: Engine = LOCAL,
 ) -> Report:
     """The report that the study's design asks for. Unfinished and even empty studies get one, which says so.
@@ -358,7 +358,7 @@ def _run(family: Family, data: StudyData, options: Options) -> Findings:
 
 
 def _provenance(
-    data: StudyData, options: Options, by: Sequence[str], only: Sequence[Choice]
+    data: StudyData, options: Options, by: Sequence[str], only: Sequence[DataChoice]
 ) -> dict[str, str | int | float]:
     rated = data.rated
     made: dict[str, str | int | float] = {
@@ -386,7 +386,7 @@ def _provenance(
     return made
 
 
-def report_command(data: StudyData, options: Options, by: Sequence[str] = (), only: Sequence[Choice] = ()) -> str:
+def report_command(data: StudyData, options: Options, by: Sequence[str] = (), only: Sequence[DataChoice] = ()) -> str:
     """The command that makes this report again, every setting written out."""
     folder = data.study.folder.resolve().name if data.study.folder else data.study.spec.name
     settings = [f"--seed {options.seed}", f"--resamples {options.n_resamples}"]

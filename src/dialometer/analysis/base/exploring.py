@@ -22,7 +22,7 @@ _CHOICE = re.compile(r"\s*([^=<>]+?)\s*(>=|<=|=)\s*(.*?)\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DataChoice:
     """One thing that was chosen: a condition, an item, or raters by their answer to a question."""
 
     name: str
@@ -30,7 +30,7 @@ class Choice:
     value: str
 
     @classmethod
-    def parse(cls, text: str) -> Choice:
+    def parse(cls, text: str) -> DataChoice:
         """From ``name=value``; numbers also by ``age>=30`` and ``age<=30``."""
         parts = _CHOICE.fullmatch(text)
         if parts is None or not parts[3]:
@@ -43,19 +43,19 @@ class Choice:
         return f"{self.name}{self.sign}{self.value}"
 
 
-def in_words(choices: Sequence[Choice]) -> str:
+def in_words(choices: Sequence[DataChoice]) -> str:
     """What was chosen, for people."""
     return "; ".join(f"{name}: {_values(own)}" for name, own in _by_name(choices).items())
 
 
-def _values(choices: Sequence[Choice]) -> str:
+def _values(choices: Sequence[DataChoice]) -> str:
     words = {">=": "at least", "<=": "at most"}
     named = " or ".join(choice.value for choice in choices if choice.sign == "=")
     bounds = " and ".join(f"{words[choice.sign]} {choice.value}" for choice in choices if choice.sign != "=")
     return ", ".join(part for part in (named, bounds) if part)
 
 
-def explored(data: StudyData, choices: Sequence[Choice]) -> StudyData:
+def explored(data: StudyData, choices: Sequence[DataChoice]) -> StudyData:
     """The chosen part. Several values of one name are alternatives; bounds on a number hold together."""
     by_name = _by_name(choices)
     if ITEM in by_name:
@@ -73,14 +73,14 @@ def undeclared(study: Study) -> Study:
     return replace(study, spec=study.spec.model_copy(update={"analysis": analysis}))
 
 
-def _by_name(choices: Sequence[Choice]) -> dict[str, list[Choice]]:
-    found: dict[str, list[Choice]] = {}
+def _by_name(choices: Sequence[DataChoice]) -> dict[str, list[DataChoice]]:
+    found: dict[str, list[DataChoice]] = {}
     for choice in choices:
         found.setdefault(choice.name, []).append(choice)
     return found
 
 
-def _of_items(data: StudyData, choices: Sequence[Choice]) -> StudyData:
+def _of_items(data: StudyData, choices: Sequence[DataChoice]) -> StudyData:
     items = [choice.value for choice in choices]
     known = set(data.study.items_by_id)
     for item in items:
@@ -103,7 +103,7 @@ def _of_items(data: StudyData, choices: Sequence[Choice]) -> StudyData:
     )
 
 
-def _raters(data: StudyData, name: str, choices: Sequence[Choice]) -> list[str]:
+def _raters(data: StudyData, name: str, choices: Sequence[DataChoice]) -> list[str]:
     """The raters of some conditions, with some answers, or whose sessions have some property, such as a language."""
     if name == CONDITION:
         return _of_conditions(data, choices)
@@ -115,7 +115,7 @@ def _raters(data: StudyData, name: str, choices: Sequence[Choice]) -> list[str]:
     return data.answers_to(name).filter(_fits(pl.col("text"), choices))["rater"].to_list()
 
 
-def _of_conditions(data: StudyData, choices: Sequence[Choice]) -> list[str]:
+def _of_conditions(data: StudyData, choices: Sequence[DataChoice]) -> list[str]:
     labels = [data.study.cell_label(cell) for cell in data.study.cells]
     for choice in choices:
         if choice.value not in labels:
@@ -125,7 +125,7 @@ def _of_conditions(data: StudyData, choices: Sequence[Choice]) -> list[str]:
     return data.sessions.filter(pl.col("cell").is_in(cells))["rater"].unique().to_list()
 
 
-def _fits(column: pl.Expr, choices: Sequence[Choice]) -> pl.Expr:
+def _fits(column: pl.Expr, choices: Sequence[DataChoice]) -> pl.Expr:
     number = column.cast(pl.Float64, strict=False)
     named = [choice.value for choice in choices if choice.sign == "="]
     fits = column.is_in(named) if named else pl.lit(True)
@@ -136,7 +136,7 @@ def _fits(column: pl.Expr, choices: Sequence[Choice]) -> pl.Expr:
     return fits
 
 
-def _bound(choice: Choice) -> float:
+def _bound(choice: DataChoice) -> float:
     try:
         return float(choice.value)
     except ValueError:

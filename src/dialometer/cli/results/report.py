@@ -17,7 +17,7 @@ import typer
 from dialometer.cli.options import Address, AsJson, Database, EngineName, open_store, open_study
 
 if TYPE_CHECKING:
-    from dialometer.analysis.base.exploring import Choice
+    from dialometer.analysis.base.exploring import DataChoice
     from dialometer.model.report import Report
     from dialometer.neural.engines import Engine
 
@@ -97,14 +97,14 @@ def add_to(app: typer.Typer) -> None:
         for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(library, "1")
         from dialometer.analysis.base.choose import analyse
-        from dialometer.analysis.base.exploring import Choice
+        from dialometer.analysis.base.exploring import DataChoice
         from dialometer.exchange.archive import is_archive
         from dialometer.neural.engines import engine_of
         from dialometer.report import FORMATS, render
 
         sources = checked_sources(source or [])
         questions = [name.strip() for entry in by or () for name in entry.split(",") if name.strip()]
-        choices = [Choice.parse(entry) for entry in only or ()]
+        choices = [DataChoice.parse(entry) for entry in only or ()]
         for name in formats or ():
             FORMATS.get(name)
         if is_archive(folder):
@@ -245,7 +245,7 @@ def _archived_report(
     resamples: int | None,
     sources: tuple[str, ...],
     by: list[str],
-    only: list[Choice],
+    only: list[DataChoice],
     step: Callable[[str], None],
     engine: Engine,
 ) -> tuple[Report, list[Path], dict[str, Any]]:

@@ -128,6 +128,52 @@ def add_to(app: typer.Typer) -> None:
                 help="Folder from which agents may load trained models; repeat for more.",
             ),
         ] = None,
+        oidc_issuer: Annotated[
+            str,
+            typer.Option(
+                "--oidc-issuer",
+                metavar="URL",
+                envvar="DIALOMETER_OIDC_ISSUER",
+                help="Provider of OpenID Connect where experimenters may sign in.",
+                show_default=False,
+            ),
+        ] = "",
+        oidc_client: Annotated[
+            str,
+            typer.Option(
+                "--oidc-client",
+                metavar="ID",
+                envvar="DIALOMETER_OIDC_CLIENT",
+                help="This server's id there; its secret is read from DIALOMETER_OIDC_SECRET.",
+                show_default=False,
+            ),
+        ] = "",
+        oidc_allow: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--oidc-allow",
+                metavar="ADDRESS|@DOMAIN",
+                envvar="DIALOMETER_OIDC_ALLOW",
+                help="Who may sign in there: an e-mail address, or a whole domain such as @example.org; repeat for more.",
+            ),
+        ] = None,
+        oidc_role: Annotated[
+            str,
+            typer.Option(
+                "--oidc-role",
+                envvar="DIALOMETER_OIDC_ROLE",
+                help="What a new account of the provider may do: guest, viewer, editor or owner.",
+            ),
+        ] = "guest",
+        oidc_label: Annotated[
+            str,
+            typer.Option(
+                "--oidc-label",
+                envvar="DIALOMETER_OIDC_LABEL",
+                help="How the provider is called on the login page; its host by default.",
+                show_default=False,
+            ),
+        ] = "",
         log_level: Annotated[
             str,
             typer.Option(
@@ -145,6 +191,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.errors import DialometerError
         from dialometer.web.run import DRAIN_S, Listening, address_of, bind, check_processes, new_key, serve
         from dialometer.web.server.connections import ConnectionLimits
+        from dialometer.web.server.provider_settings import ProviderSettings
         from dialometer.web.server.settings import Settings
 
         log_level = log_level or ("warning" if sys.stderr.isatty() else "info")
@@ -158,6 +205,9 @@ def add_to(app: typer.Typer) -> None:
             if study_folders.is_named(name)
         }
         check_processes(workers)
+        provider = ProviderSettings.checked(oidc_issuer, oidc_client, oidc_allow or (), oidc_role, oidc_label)
+        if provider is not None:
+            _need_provider_library()
         settings = Settings(
             root_path=_clean_root(root_path),
             api_key=api_key or new_key(),
@@ -166,6 +216,7 @@ def add_to(app: typer.Typer) -> None:
             arrivals_per_minute=arrivals_per_minute,
             starts_per_minute=starts_per_minute,
             agents=agents,
+            provider=provider,
         )
         limits = ConnectionLimits(
             connections=max_connections,
@@ -196,6 +247,18 @@ def add_to(app: typer.Typer) -> None:
                 stack.enter_context(_left_word(folder, own_address, settings))
             _tell(study_folders, studies, address, settings, token)
             serve(study_folders, listening, settings, sock)
+
+
+def _need_provider_library() -> None:
+    """Fails now, not at the first sign-in, where the library is missing."""
+    from importlib.util import find_spec
+
+    from dialometer.errors import DialometerError
+
+    if find_spec("jwt") is None or find_spec("cryptography") is None:
+        raise DialometerError(
+            "signing in at a provider needs the library PyJWT", remedy="pip install 'dialometer[oidc]'"
+        )
 
 
 def _study_folders(folders: list[Path], database: str, accounts: str) -> StudyFolders:

@@ -54,8 +54,8 @@ class Identities(StorePart):
         with self.database.assigning() as connection:
             if connection.scalar(select(accounts.c.id).where(accounts.c.name == name)) is not None:
                 raise StorageError(
-                    f"there is an account '{name}' with a password already",
-                    remedy="sign in with the password, then link the account on its page",
+                    f"there is an account '{name}' already",
+                    remedy="sign in to it with its password and link it on its page, or ask an owner",
                 )
             row = {"name": name, "role": role, "password_hash": NO_PASSWORD, "is_active": True, "created_at_ms": at_ms}
             key = connection.execute(insert(accounts), row).inserted_primary_key

@@ -22,8 +22,9 @@ from dialometer.storage.database import DatabaseFails
 from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed, plural
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn
 from dialometer.web.dashboard.login_pages import LoginPages, sign_in_of
-from dialometer.web.dashboard.pages.review import public_routes
-from dialometer.web.dashboard.pages.sharing import shared_routes
+from dialometer.web.dashboard.openid.pages import ProviderPages
+from dialometer.web.dashboard.pages.after.sharing import shared_routes
+from dialometer.web.dashboard.pages.together.review import public_routes
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies
 from dialometer.web.dashboard.stopping import StoppingWatch
 from dialometer.web.server.failures import TooLarge, headers_of, reference_of
@@ -66,9 +67,11 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def create_dashboard(studies: RunningStudies, accounts: Accounts) -> DashboardGuard:
     """The application under ``/dashboard``."""
     dashboard = Dashboard(studies, accounts)
+    login = LoginPages(dashboard)
     routes: list[Route | Mount] = [
         Mount("/dashboard/static", Assets(directory=STATIC)),
-        *LoginPages(dashboard).routes(),
+        *login.routes(),
+        *(ProviderPages(login, dashboard.provider).routes() if dashboard.provider is not None else ()),
         *public_routes(dashboard),
         *shared_routes(dashboard),
         *(Route(f"/dashboard{page.path}", _endpoint(dashboard, page), methods=[page.method]) for page in all_pages()),
@@ -134,6 +137,8 @@ class DashboardGuard(Guard):
         self.watch.close()
         self.dashboard.reports.close()
         self.dashboard.jobs.close()
+        if self.dashboard.provider is not None:
+            self.dashboard.provider.close()
 
 
 def _endpoint(dashboard: Dashboard, page: Page) -> Endpoint:

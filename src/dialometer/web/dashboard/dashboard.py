@@ -34,6 +34,7 @@ from dialometer.web.dashboard.jobs import Jobs
 from dialometer.web.dashboard.live_report import LiveReports
 from dialometer.web.dashboard.login import Login
 from dialometer.web.dashboard.numbers import chosen_group
+from dialometer.web.dashboard.openid.provider import Provider
 from dialometer.web.dashboard.running_studies import RunningStudies, RunningStudy
 from dialometer.web.dashboard.table import Grid
 from dialometer.web.rater.arrival import why_not_running
@@ -95,6 +96,11 @@ def is_allowed(role: Role, needed: Role) -> bool:
     return RANKS[role] >= RANKS[needed]
 
 
+def signature_of(secret: str, text: str) -> str:
+    """A signature that only the browser with this secret can have been given."""
+    return hmac.new(secret.encode(), text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class PageRequest:
     """A request of somebody who is signed in. ``fields`` holds every value of each field of a submitted form."""
@@ -142,7 +148,7 @@ class PageRequest:
 
     def sign(self, text: str) -> str:
         """A signature that only this login can make."""
-        return hmac.new(self.secret.encode(), text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:16]
+        return signature_of(self.secret, text)
 
     @property
     def message(self) -> str:
@@ -252,6 +258,8 @@ class Dashboard:
         self.accounts = accounts
         self.root = studies.settings.root_path
         self.login = Login(accounts)
+        declared = studies.settings.provider
+        self.provider = Provider(declared) if declared is not None else None
         self.audit = AuditLog(accounts.database)
         self.comments = Comments(accounts.database)
         self.shared = SharedReports(accounts.database)
@@ -354,8 +362,8 @@ def page(path: str, *, role: Role, method: Method = "GET", of_running: bool = Fa
 
 
 def all_pages() -> list[Page]:
-    """Every page of the folder."""
+    """Every page of the folder and the folders in it."""
     folder = importlib.import_module("dialometer.web.dashboard.pages")
-    for module in pkgutil.iter_modules(folder.__path__):
-        importlib.import_module(f"{folder.__name__}.{module.name}")
+    for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
+        importlib.import_module(module.name)
     return list(_pages)

@@ -49,13 +49,14 @@ def hash_password(password: str, name: str) -> str:
 
 
 def is_right(password: str, password_hash: str | None) -> bool:
-    """Whether a password matches its hash. Without a hash it takes as long and is never right."""
+    """Whether a password matches its hash. Without a hash (nobody, or an account of a provider) it takes as long and is never
+    right."""
     with _few_at_a_time:
         try:
             right = _hasher.verify(password_hash or _of_nobody(), password[:MAX_LENGTH])
         except (Argon2Error, InvalidHashError):
             return False
-    return right and password_hash is not None
+    return right and bool(password_hash)
 
 
 def wait_s(n_failures: int, last_at_ms: int, now_ms: int) -> float:
@@ -74,6 +75,8 @@ SEEN_EVERY_MS = 60_000
 LINK_MS = 3 * 24 * 3600 * 1000
 CODE_MS = 10 * 60_000
 """For so long after the password the second factor can be given."""
+LINKING = "link with the provider"
+"""What the link on one's own page signs, so that nobody else can begin to link an account with a provider."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@+\-]{1,63}")
 
 
@@ -208,13 +211,22 @@ class Login:
         link = self.link(token, at_ms)
         if link is None:
             raise DeadLink("this link was used already or is too old", remedy="ask an owner for a new one")
-        clean = name.strip().lower()
-        if link.account_id is None and not _NAME.fullmatch(clean):
-            raise DialometerError("a name has 2 to 64 letters, digits or . _ - @ +", remedy="an e-mail address is fine")
+        clean = name.strip().lower() if link.account_id is not None else self.checked_name(name)
         account = self.accounts.use_link(token, clean, hash_password(password, clean), at_ms)
         what = "made the account" if link.account_id is None else "set a new password"
         self.audit.add(account.name, what, account.role, at_ms)
         return self._remember(account, at_ms, needs_code=account.has_second_factor), account
+
+    def checked_name(self, name: str) -> str:
+        """A name as accounts have it; raises where it cannot be one."""
+        clean = name.strip().lower()
+        if not _NAME.fullmatch(clean):
+            raise DialometerError("a name has 2 to 64 letters, digits or . _ - @ +", remedy="an e-mail address is fine")
+        return clean
+
+    def sign_in_at_provider(self, account: Account, at_ms: int) -> str:
+        """A new secret for the browser of somebody whom a provider has proven; a second factor is the provider's matter."""
+        return self._remember(account, at_ms)
 
     def invite(
         self, role: Role, *, by: str, at_ms: int, account_id: int | None = None, study: str | None = None

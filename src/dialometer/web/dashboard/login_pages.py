@@ -68,14 +68,25 @@ class LoginPages:
         return RedirectResponse(f"{self.dashboard.root}/dashboard/", 303)
 
     async def ask(self, request: Request) -> Response:
-        """The form for name and password."""
-        return self._page(request, "login.html", next=self._next(request.query_params.get("next", "")))
+        """The form for name and password, and the link to a provider."""
+        provider, has_left = self.dashboard.provider, "left" in request.query_params
+        sign_out = await run_in_threadpool(provider.sign_out_address) if provider and has_left else ""
+        wanted = self.own_page(request.query_params.get("next", ""))
+        return self._page(request, "login.html", next=wanted, sign_out=sign_out)
+
+    def refused(self, request: Request, error: DialometerError) -> Response:
+        """The login page with what went wrong at a provider."""
+        is_often = isinstance(error, TooOften)
+        message = str(error) if is_often or not error.remedy else f"{error.message}: {error.remedy}"
+        response = self._page(request, "login.html", status=429 if is_often else 403, next="", error=message)
+        response.headers.update(headers_of(error))
+        return response
 
     async def sign_in(self, request: Request) -> Response:
         """A right password opens the dashboard; a wrong one shows the form again, slower every time."""
         form = await read_form(request)
         check_csrf(request, cookie(request, LOGIN_COOKIE), last_value(form, "csrf"))
-        wanted, name = self._next(last_value(form, "next")), last_value(form, "name")
+        wanted, name = self.own_page(last_value(form, "next")), last_value(form, "name")
         try:
             address = client_address(request.scope)
             await self.attempts.take_everywhere(address)
@@ -88,19 +99,19 @@ class LoginPages:
             response = self._page(request, "login.html", status=status, next=wanted, error=message, name=name[:64])
             response.headers.update(headers_of(error))
             return response
-        return self._signed_in(request, secret, wanted, account)
+        return self.signed_in(request, secret, wanted, account)
 
     async def ask_code(self, request: Request) -> Response:
         """The form for the second factor, after the password."""
         await run_in_threadpool(self.dashboard.login.asked_for_code, cookie(request, DASHBOARD_COOKIE), now_ms())
-        return self._page(request, "code.html", next=self._next(request.query_params.get("next", "")))
+        return self._page(request, "code.html", next=self.own_page(request.query_params.get("next", "")))
 
     async def give_code(self, request: Request) -> Response:
         """The right digits open the dashboard."""
         form = await read_form(request)
         check_csrf(request, cookie(request, LOGIN_COOKIE), last_value(form, "csrf"))
         secret, address = cookie(request, DASHBOARD_COOKIE), client_address(request.scope)
-        wanted = self._next(last_value(form, "next"))
+        wanted = self.own_page(last_value(form, "next"))
         try:
             await self.attempts.take_everywhere(address)
             await run_in_threadpool(self.dashboard.login.give_code, secret, last_value(form, "code"), now_ms(), address)
@@ -109,7 +120,7 @@ class LoginPages:
             response = self._page(request, "code.html", status=status, next=wanted, error=str(error))
             response.headers.update(headers_of(error))
             return response
-        return self._signed_in(request, secret, wanted)
+        return self.signed_in(request, secret, wanted)
 
     async def welcome(self, request: Request) -> Response:
         """What a one-time link opens."""
@@ -135,43 +146,46 @@ class LoginPages:
             secret, account = await run_in_threadpool(self.dashboard.login.join, token, name, password, now_ms())
         except DialometerError as error:
             return await self._welcome(request, token, error=str(error), name=name[:64])
-        return self._signed_in(request, secret, "", account)
+        return self.signed_in(request, secret, "", account)
 
     async def sign_out(self, request: Request) -> Response:
         """Signs this browser out."""
         secret = sign_in_of(request)
         check_csrf(request, secret, last_value(await read_form(request), "csrf"))
         await run_in_threadpool(self.dashboard.login.sign_out, secret, now_ms())
-        response = RedirectResponse(f"{self.dashboard.root}/dashboard/login", 303)
+        response = RedirectResponse(f"{self.path}/login{'?left=1' if self.dashboard.provider else ''}", 303)
         for name in (DASHBOARD_COOKIE, _EARLIER_COOKIE):
-            response.delete_cookie(name, path=self._path)
+            response.delete_cookie(name, path=self.path)
         return response
 
     @property
-    def _path(self) -> str:
+    def path(self) -> str:
+        """Where the dashboard is."""
         return f"{self.dashboard.root}/dashboard"
 
-    def _next(self, wanted: str) -> str:
+    def own_page(self, wanted: str) -> str:
         """Where to go after signing in: only within the dashboard, never to another site."""
-        is_own = wanted.startswith(f"{self._path}/") and "\\" not in wanted and wanted.isprintable()
+        is_own = wanted.startswith(f"{self.path}/") and "\\" not in wanted and wanted.isprintable()
         return wanted if is_own else ""
 
-    def _signed_in(self, request: Request, secret: str, wanted: str, account: Account | None = None) -> Response:
+    def signed_in(self, request: Request, secret: str, wanted: str, account: Account | None = None) -> Response:
         """To the page that was wanted; first to the second factor, where the account of this password has one."""
         needs_code = account is not None and account.has_second_factor
-        target = wanted or f"{self._path}/"
+        target = wanted or f"{self.path}/"
         if needs_code:
-            target = f"{self._path}/code" + (f"?{urlencode({'next': wanted})}" if wanted else "")
+            target = f"{self.path}/code" + (f"?{urlencode({'next': wanted})}" if wanted else "")
         response = RedirectResponse(target, 303)
         kept_s = LONGEST_MS // 1000
-        set_cookie(request, response, DASHBOARD_COOKIE, secret, path=self._path, is_embedded=False, max_age_s=kept_s)
+        set_cookie(request, response, DASHBOARD_COOKIE, secret, path=self.path, is_embedded=False, max_age_s=kept_s)
         if not needs_code:
-            response.delete_cookie(LOGIN_COOKIE, path=self._path)
+            response.delete_cookie(LOGIN_COOKIE, path=self.path)
         return response
 
     def _page(self, request: Request, template: str, *, status: int = 200, **content: object) -> Response:
         secret = cookie(request, LOGIN_COOKIE) or secrets.token_urlsafe(24)
-        content = {"error": "", "name": "", "csrf": csrf_for(secret), **content}
+        provider = self.dashboard.provider.label if self.dashboard.provider else ""
+        defaults = {"error": "", "name": "", "sign_out": "", "provider": provider, "csrf": csrf_for(secret)}
+        content = defaults | content
         response = HTMLResponse(self.dashboard.templates.render(template, None, **content), status)
-        set_cookie(request, response, LOGIN_COOKIE, secret, path=self._path, is_embedded=False, max_age_s=3600)
+        set_cookie(request, response, LOGIN_COOKIE, secret, path=self.path, is_embedded=False, max_age_s=3600)
         return response

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self, TypeVar
 
 from dialometer.agents.access import AgentAccess
+from dialometer.web.server.provider_settings import ProviderSettings
 
 T = TypeVar("T")
 
@@ -43,6 +44,8 @@ class Settings:
     """How long one request waits for a wizard before the page asks again."""
     agents: AgentAccess | None = None
     """What agents may use of this machine; by default what the environment says, little where studies can be edited."""
+    provider: ProviderSettings | None = None
+    """Where experimenters may sign in beside the dashboard's own accounts."""
     runtime_folder: str = ""
     """Where the processes of one server share their counters; empty for a single process."""
 
@@ -55,4 +58,6 @@ class Settings:
         """The settings that :meth:`as_json` wrote."""
         raw = json.loads(text)
         agents = raw["agents"] and AgentAccess(**{k: v if v is None else tuple(v) for k, v in raw["agents"].items()})
+        provider = ProviderSettings.from_json(raw["provider"]) if raw.get("provider") else None
+        raw |= {"provider": provider}
         return known_fields(cls, {**raw, "frame_ancestors": tuple(raw["frame_ancestors"]), "agents": agents})

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from dialometer.model.quality import QualityRule
 from dialometer.storage.sessions import SessionMark
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
-from dialometer.web.dashboard.pages.results import ON_RULES, tables_of
+from dialometer.web.dashboard.pages.after.results import ON_RULES, tables_of
 from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.records import gold_results, rater_names, so_far, standing
 from dialometer.web.dashboard.running_studies import RunningStudy

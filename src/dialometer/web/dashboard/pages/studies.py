@@ -12,7 +12,7 @@ from dialometer.errors import DialometerError
 from dialometer.web.dashboard.charts import BarRow, Series, Span, columns, lines_over_time, spans, stacked_bars
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, duration, page, plural
 from dialometer.web.dashboard.numbers import StudyNumbers, count_study, over_time
-from dialometer.web.dashboard.pages.results import written
+from dialometer.web.dashboard.pages.after.results import written
 from dialometer.web.dashboard.records import disagreement
 from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.server.logs import log_failure

@@ -9,8 +9,9 @@ from starlette.responses import Response
 
 from dialometer.errors import DialometerError
 from dialometer.storage.access.accounts import ROLES, STUDY_ROLES, Account, Role
+from dialometer.storage.access.identities import Identities
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.login import MIN_LENGTH, hash_password, is_right
+from dialometer.web.dashboard.login import LINKING, MIN_LENGTH, hash_password, is_right
 from dialometer.web.dashboard.qr_code import qr_svg
 from dialometer.web.dashboard.second_factor import (
     app_address,
@@ -34,6 +35,7 @@ def _page(dashboard: Dashboard, request: PageRequest, link: str = "", about: str
         "study_roles": STUDY_ROLES,
         "roles_in": dashboard.accounts.study_roles(),
         "names": dashboard.studies.folders.names(),
+        "linked": Identities(dashboard.accounts.database).linked(),
     }
     return dashboard.show("accounts.html", request, link=link, about=about, tab="accounts", **content)
 
@@ -97,6 +99,8 @@ def me(dashboard: Dashboard, request: PageRequest) -> Response:
 def _own_page(dashboard: Dashboard, request: PageRequest, **content: object) -> Response:
     left = dashboard.accounts.n_recovery_codes(request.account.id)
     shown = {"error": "", "factor_error": "", "min_length": MIN_LENGTH, "n_codes": left, "tab": "me"} | content
+    shown |= {"provider": dashboard.provider.label if dashboard.provider else "", "link": request.sign(LINKING)}
+    shown["is_linked"] = request.account.id in Identities(dashboard.accounts.database).linked()
     return dashboard.show("me.html", request, **shown)
 
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.exploring import address_of, chosen, offered, report_options
-from dialometer.web.dashboard.pages.results import figures_of, written
+from dialometer.web.dashboard.pages.after.results import figures_of, written
 
 KINDS = {"svg": "image/svg+xml", "png": "image/png", "csv": "text/csv; charset=utf-8"}
 

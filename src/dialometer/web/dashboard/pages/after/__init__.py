@@ -1,0 +1,1 @@
+"""After the first answers: results, parts of them, copies for others, pay."""

@@ -1,0 +1,1 @@
+"""Working together: accounts, comments, reviewers, and who did what."""
