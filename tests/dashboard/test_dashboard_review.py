@@ -6,7 +6,7 @@ import pytest
 
 from dialometer.design.load import load_study
 from dialometer.design.templates import template_folder, template_names
-from dialometer.web.dashboard.pages import review
+from dialometer.web.dashboard.pages.together import review
 from dialometer.web.dashboard.pages.together.review import screens
 
 
