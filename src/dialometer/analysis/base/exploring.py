@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.errors import DialometerError, UnknownName
-from dialometer.model.study import Study
+from dialometer.model.study import LANGUAGE, Study
 from dialometer.registry import did_you_mean
 
 CONDITION, ITEM = "condition", "item"
@@ -104,15 +105,14 @@ def _of_items(data: StudyData, choices: Sequence[DataChoice]) -> StudyData:
 
 
 def _raters(data: StudyData, name: str, choices: Sequence[DataChoice]) -> list[str]:
-    """The raters of some conditions, with some answers, or whose sessions have some property, such as a language."""
+    """The raters of some conditions, or with some answers; the language they read in is among these."""
     if name == CONDITION:
         return _of_conditions(data, choices)
-    if name in data.sessions.columns and data.sessions.schema[name] == pl.String and name not in ("rater", "session"):
-        return data.sessions.filter(_fits(pl.col(name), choices))["rater"].unique().to_list()
-    if name not in data.study.question_scales:
-        known = [CONDITION, ITEM, *data.study.question_scales]
+    if name != LANGUAGE and name not in data.study.question_scales:
+        known = [CONDITION, ITEM, LANGUAGE, *data.study.question_scales]
         raise UnknownName(f"raters are not asked '{name}'", where="--only", remedy=did_you_mean(name, known))
-    return data.answers_to(name).filter(_fits(pl.col("text"), choices))["rater"].to_list()
+    rows = data.answers.filter(pl.col("question") == name).select("rater", "answer", "text")
+    return [rater for rater, answer, text in rows.iter_rows() if _fits(json.loads(answer), text, choices)]
 
 
 def _of_conditions(data: StudyData, choices: Sequence[DataChoice]) -> list[str]:
@@ -125,15 +125,17 @@ def _of_conditions(data: StudyData, choices: Sequence[DataChoice]) -> list[str]:
     return data.sessions.filter(pl.col("cell").is_in(cells))["rater"].unique().to_list()
 
 
-def _fits(column: pl.Expr, choices: Sequence[DataChoice]) -> pl.Expr:
-    number = column.cast(pl.Float64, strict=False)
+def _fits(answer: object, text: str, choices: Sequence[DataChoice]) -> bool:
+    """Whether an answer is one of the chosen ones, or has one of them among several, and is within the bounds."""
     named = [choice.value for choice in choices if choice.sign == "="]
-    fits = column.is_in(named) if named else pl.lit(True)
+    given = {text, *map(str, answer)} if isinstance(answer, list) else {text}
+    is_number = isinstance(answer, int | float) and not isinstance(answer, bool)
     for choice in choices:
         if choice.sign != "=":
             bound = _bound(choice)
-            fits = fits & ((number >= bound) if choice.sign == ">=" else (number <= bound)).fill_null(False)
-    return fits
+            if not is_number or not (answer >= bound if choice.sign == ">=" else answer <= bound):  # type: ignore[operator]
+                return False
+    return not named or bool(given & set(named))
 
 
 def _bound(choice: DataChoice) -> float:

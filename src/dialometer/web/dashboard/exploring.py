@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from dialometer.errors import DialometerError
-from dialometer.model.study import Study
+from dialometer.model.study import LANGUAGE, Study
 from dialometer.quality.gold import gold_items
 from dialometer.web.dashboard.dashboard import PageRequest
 
@@ -33,6 +33,8 @@ def offered(study: Study) -> list[Offer]:
     if len(study.cells) > 1:
         offers.append(Offer(CONDITION, "Condition", [study.cell_label(cell) for cell in study.cells]))
     spec = study.spec
+    if len(spec.languages) > 1:
+        offers.append(Offer(LANGUAGE, "Language", spec.languages))
     for question in (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire):
         scale = spec.scales.get(question.scale)
         if scale is None or scale.compares or scale.detail_table is not None:

@@ -39,7 +39,7 @@ def share(dashboard: Dashboard, request: PageRequest) -> Response:
     return _page(dashboard, request, f"{request.origin}{dashboard.root}/dashboard/report/{token}")
 
 
-@page("/studies/{study}/share/{number:int}/revoke", role="editor", method="POST", of_running=True)
+@page("/studies/{study}/share/{number:number}/revoke", role="editor", method="POST", of_running=True)
 def revoke(dashboard: Dashboard, request: PageRequest) -> Response:
     """Ends a link and erases its copy."""
     number = int(request.params["number"])

@@ -53,7 +53,7 @@ def say(dashboard: Dashboard, request: PageRequest) -> Response:
     return _back(dashboard, request, "Your comment is saved.")
 
 
-@page("/studies/{study}/comments/{number:int}/resolve", role="viewer", method="POST")
+@page("/studies/{study}/comments/{number:number}/resolve", role="viewer", method="POST")
 def resolve(dashboard: Dashboard, request: PageRequest) -> Response:
     """Marks a comment as resolved, or opens it again."""
     number, is_resolved = int(request.params["number"]), request.form.get("do") != "open"
