@@ -265,6 +265,21 @@ def test_the_verdict_follows_the_correction(template, quick):
         assert all(pair.p_adjusted >= pair.difference.p_value for pair in lead)
 
 
+def test_a_small_difference_is_no_tie_where_it_is_significant(template, quick):
+    """On a scale from 0 to 0.1 a difference of 0.004 may be a large one; and means that differ are not the same."""
+    study = template("likert")
+    main = numeric_measures(quick(study, n_raters=30, truth=draw_truth(study, 3, spread=1.5))).main
+    small = SystemRatings(study, dataclasses.replace(main, y=main.y / 5000), OPTIONS)
+    best = best_system(small)
+    assert not best.rivals
+    assert 0 < best.lead.value < 0.005
+    assert "same mean" not in best.sentence + best.numbers
+    null = numeric_measures(quick(study, n_raters=30, truth=draw_truth(study, 3, spread=0.0))).main
+    assert "have nearly the same mean (difference" in (
+        best_system(SystemRatings(study, dataclasses.replace(null, y=null.y / 5000), OPTIONS)).sentence
+    )
+
+
 DIALOGUES = """dialometer: 1
 name: dialogues
 title: Dialogues rated turn by turn

@@ -141,6 +141,21 @@ def test_differences_of_z_scores_are_no_points(template, quick):
     assert "standard deviations of a rater's ratings (z) higher than B" in difference_words(measure, difference, "B")
 
 
+def test_ratios_and_differences_in_one_table_are_named(template, quick):
+    study = template(
+        "likert",
+        ("scales:\n", "scales:\n  free: {type: magnitude}\n"),
+        ("    scale: relevance_5\n", "    scale: free\n"),
+    )
+    report = analyse(study, quick(study, n_raters=12), n_resamples=100)
+    for name in ("declared_ratings", "system_pairs"):
+        table = table_of(report, name)
+        assert "Difference or ratio" in [column.label for column in table.columns]
+        assert {str(cell) for row in table.rows for cell in row if "(ratio)" in str(cell)} == {"Relevance (ratio)"}
+    means = {column.label for column in table_of(report, "system_means").columns}
+    assert means >= {"Relevance, geometric mean", "Fluency (1 to 5)"}
+
+
 @pytest.mark.parametrize("name", ["likert", "anchoring"])
 def test_no_number_is_the_trace_of_rounding(template, quick, tmp_path, name):
     from dialometer.report.render import render

@@ -220,11 +220,6 @@ def _factor(
         rest = total - information[:, :, 0]
         return _Factor(np.divide(sums, rest, out=np.zeros_like(sums), where=rest > 0), information, scale)
     changes = np.empty((n, p))
-    if p == 1:  # one parameter, as in every share: no need to solve cluster by cluster
-        left = total[0, 0] - information[:, 0, 0]
-        is_open = left <= 1e-12 * total[0, 0]
-        changes[:, 0] = np.where(is_open, 0.0, sums[:, 0] / np.where(is_open, 1.0, left))
-        return _Factor(changes, information, (n - 1) / n if n > 1 else 1.0)
     for g in range(n):
         rest = total - information[g]
         try:

@@ -39,7 +39,9 @@ from dialometer.analysis.families.ratings.consistency import difference as consi
 from dialometer.analysis.families.ratings.factor_effects import (
     Contrast,
     FactorEffects,
+    effect_label,
     is_same,
+    joint_heading,
     null_of,
     shown,
 )
@@ -304,13 +306,14 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     has_both = len({test.outcome for test in tests}) > 1
+    measures = [test.measure for test in tests]
     for test in tests:
         is_known = test.estimate.has_interval
         body.append(
             (
                 comparison_title(test.comparison) + (" (primary)" if test.comparison.name == primary else ""),
                 *((test.outcome,) if has_both else ()),
-                test.measure.label,
+                effect_label(test.measure, measures),
                 test.first,
                 test.second,
                 test.shown,
@@ -319,7 +322,7 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
             )
         )
         notes += [] if is_known else test.estimate.notes
-    heading = "Ratio" if any(test.measure.is_log for test in tests) else "Difference"
+    heading = joint_heading(measures)
     return Table(
         "declared_ratings",
         CONFIRMATORY_TITLE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -220,6 +221,20 @@ def effect_heading(measure: Measure) -> str:
     if measure.is_log:
         return "Ratio"
     return {"percent": f"Difference, {SCALE_POINTS}", "z": "Difference, z"}.get(measure.unit, "Difference")
+
+
+def joint_heading(measures: Iterable[Measure]) -> str:
+    """What a column of effects on several measures holds; :func:`effect_label` then says which rows are ratios."""
+    headings = {effect_heading(measure) for measure in measures}
+    if len(headings) == 1:
+        return headings.pop()
+    return "Difference or ratio" if "Ratio" in headings else "Difference"
+
+
+def effect_label(measure: Measure, beside: Iterable[Measure]) -> str:
+    """The measure of a row, marked where its effect is a ratio and those of other rows are differences."""
+    is_mixed = measure.is_log and not all(other.is_log for other in beside)
+    return f"{measure.label} (ratio)" if is_mixed else measure.label
 
 
 def unit_name(measure: Measure, written: str = "") -> str:

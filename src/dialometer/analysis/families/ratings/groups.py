@@ -31,6 +31,8 @@ from dialometer.analysis.families.ratings.factor_effects import (
     FactorEffects,
     contrasts,
     effect_heading,
+    effect_label,
+    joint_heading,
     shown,
 )
 from dialometer.analysis.families.ratings.systems import SystemRatings, fitted
@@ -197,7 +199,9 @@ def interaction(effects: FactorEffects, contrast: Contrast, groups: RaterGroups,
 def _effects_within(groups: RaterGroups, effects: list[FactorEffects], options: Options) -> Table:
     body: list[tuple[Cell, ...]] = []
     chief = first_factor(effects[0].study)
+    measures = [effect.measure for effect in effects]
     for effect in effects:
+        label = effect_label(effect.measure, measures)
         for contrast in contrasts(chief):
             for code, group in enumerate(groups.levels):
                 means = within(effect, contrast, groups, code)
@@ -205,14 +209,12 @@ def _effects_within(groups: RaterGroups, effects: list[FactorEffects], options: 
                 d = cohens_d(*means, confidence=options.confidence)
                 p = difference.p_value if difference.is_known else None
                 sizes = (len(means[0]), len(means[1]))
-                body.append(
-                    (effect.measure.label, contrast.short, group, *sizes, shown(effect.measure, difference), p, d)
-                )
+                body.append((label, contrast.short, group, *sizes, shown(effect.measure, difference), p, d))
             change = interaction(effect, contrast, groups, options)
             if change.is_known:
                 compared = f"{groups.levels[1]} relative to {groups.levels[0]}"
                 ratio = shown(effect.measure, change, n_factors=2)
-                body.append((effect.measure.label, contrast.short, compared, "", "", ratio, change.p_value, ""))
+                body.append((label, contrast.short, compared, "", "", ratio, change.p_value, ""))
     effects_of = " ".join(f"{contrast.short}: {contrast.label}." for contrast in contrasts(chief))
     return Table(
         f"effects_by_{groups.name}",
@@ -223,7 +225,7 @@ def _effects_within(groups: RaterGroups, effects: list[FactorEffects], options: 
             Column("group", "Group"),
             Column("raters_first", "Raters, first", "count"),
             Column("raters_second", "Raters, second", "count"),
-            Column("estimate", effect_heading(effects[0].measure), "estimate"),
+            Column("estimate", joint_heading(measures), "estimate"),
             Column("p", "p", "p_value"),
             Column("cohens_d", "Cohen's d", "estimate"),
         ),

@@ -28,7 +28,9 @@ from dialometer.analysis.families.ratings.factor_effects import (
     contrasts,
     difference_words,
     effect_heading,
+    effect_label,
     interval_of,
+    joint_heading,
     legend,
     null_of,
     shown,
@@ -110,7 +112,7 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
         f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
         f"{p_words(p_of(nearest))}{corrected}"
     )
-    tied = _tied(measure, nearest.difference, label, second) if is_tie(nearest.difference) else ""
+    tied = _tied(measure, nearest.difference, label, second) if nearest in rivals and is_tie(nearest.difference) else ""
     numbers = tied or f"{label} is rated {details}."
     names = listed(ratings.label(pair.second) for pair in rivals)
     does = "does" if len(rivals) == 1 else "do"
@@ -143,7 +145,12 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
 
 def _tied(measure: Measure, difference: Estimate, first: str, second: str) -> str:
     size = f"{'ratio' if measure.is_log else 'difference'} {value_only(shown(measure, difference))}"
-    return f"{first} and {second} have the same mean ({size}, {interval_of(measure, difference)})."
+    same = "the same mean" if abs(difference.value) < ROUNDING else "nearly the same mean"
+    return f"{first} and {second} have {same} ({size}, {interval_of(measure, difference)})."
+
+
+ROUNDING = 1e-9
+"""Two means that differ by less do so only in the arithmetic."""
 
 
 def is_tie(difference: Estimate) -> bool:
@@ -186,9 +193,16 @@ def _means_table(by_measure: list[SystemRatings]) -> Table:
     body: list[tuple[Cell, ...]] = [
         (by_measure[0].label(system), *(ratings.means.get(system) for ratings in by_measure)) for system in order
     ]
-    is_log = by_measure[0].measure.is_log
+    is_log = all(ratings.measure.is_log for ratings in by_measure)
     columns = [Column("system", "System")]
-    columns += [Column(ratings.measure.name, _headed(ratings.measure), "estimate") for ratings in by_measure]
+    columns += [
+        Column(
+            ratings.measure.name,
+            f"{_headed(ratings.measure)}{', geometric mean' if ratings.measure.is_log and not is_log else ''}",
+            "estimate",
+        )
+        for ratings in by_measure
+    ]
     return Table(
         "system_means",
         "Geometric mean rating of each system" if is_log else "Mean rating of each system",
@@ -213,17 +227,20 @@ def _headed(measure: Measure) -> str:
 def _pairs_table(by_measure: list[SystemRatings], declared: Sequence[Mapping[tuple[int, int], float]]) -> Table:
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
+    measures = [ratings.measure for ratings in by_measure]
     units = {
         (ratings.measure.unit, _headed(ratings.measure).removeprefix(ratings.measure.label)) for ratings in by_measure
     }
     for ratings, p_of in zip(by_measure, declared, strict=True):
+        measure = ratings.measure
+        label = effect_label(measure, measures) if measure.is_log or len(units) == 1 else _headed(measure)
         for pair in ratings.pairs:
             difference = pair.difference
             is_known = difference.has_interval
             test = test_words("t", f"{difference.df[0]:.1f}", difference.statistic) if is_known else ""
             body.append(
                 (
-                    ratings.measure.label if len(units) == 1 else _headed(ratings.measure),
+                    label,
                     ratings.label(pair.first),
                     ratings.label(pair.second),
                     shown(ratings.measure, difference),
@@ -242,7 +259,7 @@ def _pairs_table(by_measure: list[SystemRatings], declared: Sequence[Mapping[tup
             Column("criterion", "Criterion"),
             Column("first", "System"),
             Column("second", "Compared with"),
-            Column("estimate", effect_heading(by_measure[0].measure) if len(units) == 1 else "Difference", "estimate"),
+            Column("estimate", joint_heading(measures), "estimate"),
             Column("test", "Test"),
             Column("p", "p", "p_value"),
             Column("p_adjusted", f"p ({correction_name(correction)})", "p_value"),
