@@ -11,6 +11,7 @@ from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
+from bench.calibrate import results
 from bench.calibrate.cells import Cell, all_cells, short_cells
 from bench.calibrate.page import write_page
 from bench.calibrate.reference import prepare, stored_promise, stored_truths
@@ -36,11 +37,13 @@ def references(folder: Path, cells: list[Cell], seed: int, n_processes: int) -> 
     """What cells are compared with, in parallel: it is kept like the studies."""
     wanted = []
     seen = set()
+    counted = results.read()
     for cell in cells:
         lines = stored(folder, cell)
         has_icc = any(line.get("icc") for line in lines)
         key = (cell.design, cell.effect, cell.assumed, has_icc)
-        if lines and (has_icc or cell.effect) and (not has_icc or key not in seen):
+        lacks_promise = cell.effect and cell.name in counted and not counted[cell.name]["promised"][1]
+        if (lines or lacks_promise) and (has_icc or cell.effect) and (not has_icc or key not in seen):
             wanted.append((cell, has_icc))
             seen.add(key)
     if n_processes == 1:
@@ -64,6 +67,14 @@ def summaries(folder: Path, cells: list[Cell]) -> list[Summary]:
     return made
 
 
+def write(arguments: argparse.Namespace, made: list[Summary]) -> None:
+    """Adds the cells of this run to the counts in the repository and makes the page from all of them."""
+    cells = all_cells(arguments.tests, arguments.reports)
+    promised = {cell.name: stored_promise(arguments.folder, cell) for cell in cells if cell.effect}
+    results.update(made, {name: rate for name, rate in promised.items() if rate is not None})
+    write_page(results.summaries(cells), seed=arguments.seed, n_cells=len(cells), days=results.days())
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m bench.calibrate", description=__doc__)
@@ -71,7 +82,7 @@ def main() -> None:
         "--only", nargs="*", default=[], metavar="NAME", help="cells whose name begins so (or a pattern with *)"
     )
     parser.add_argument("--studies", type=int, default=0, help="studies a cell, whatever it asks for")
-    parser.add_argument("--tests", type=int, default=1000, help="studies of cells that only make the primary tests")
+    parser.add_argument("--tests", type=int, default=400, help="studies of cells that only make the primary tests")
     parser.add_argument("--reports", type=int, default=400, help="studies of cells that make whole answers")
     parser.add_argument("--short", action="store_true", help="only the few cells that run among the tests")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
@@ -111,7 +122,7 @@ def main() -> None:
             if what:
                 print(f"{word}: {rates.cell.name}: {'; '.join(what)}")
     if arguments.write:
-        write_page(made, seed=arguments.seed, n_cells=len(cells))
+        write(arguments, made)
     sys.exit(1 if any(rates.problems for rates in made) else 0)
 
 

@@ -8,7 +8,11 @@ from bench.calibrate.table import Rate, Summary
 
 WORST = "item0.6_taste0.4_careless5"
 FALSE_CLAIMS = (
-    ("strategies, 60 raters, two transcript pairs a strategy", Rate(97, 100), f"strategies_report_null_r60_{WORST}"),
+    (
+        "strategies, 60 raters, two transcript pairs a strategy",
+        Rate(97, 100),
+        f"strategies_report_null_r60_n10_{WORST}",
+    ),
     ("acute, 15 raters", Rate(31, 100), f"acute_report_null_r15_{WORST}"),
     ("best-worst, 24 raters", Rate(41, 100), f"best-worst_report_null_r24_{WORST}"),
     ("anchoring, 16 raters", Rate(22, 160), f"anchoring_report_null_r16_{WORST}"),
@@ -18,6 +22,8 @@ FALSE_CLAIMS = (
 """Studies in which nothing differs, and how many of their reports claimed a difference."""
 ICC_COVERED = ("likert, confidence interval of ICC(2,1), 5% careless raters", f"likert_report_null_r30_{WORST}")
 POWER = (
+    ("acute, power at 6 raters", "95% promised, 0% found", f"acute_tests_effect1.5_r6_{WORST}"),
+    ("acute, power at 8 raters", "100% promised, 3% found", f"acute_tests_effect1.5_r8_{WORST}"),
     ("acute, power at 15 raters", "100% promised, 83% found", f"acute_report_effect1.5_r15_{WORST}"),
     ("best-worst, power", "94% promised, 69% found", f"best-worst_report_effect0.5_r24_{WORST}"),
     (

@@ -72,6 +72,8 @@ TEST_SECONDS = {"likert": 0.05, "anchoring": 0.06, "acute": 0.04}
 
 
 Kind = Literal["tests", "report", "walked"]
+WORST = Assumptions(item_sd=0.6, taste_sd=0.4, careless=0.05)
+"""Where false claims are most likely: items and raters differ most, some are careless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +180,7 @@ def _cells_of(design: str, n_tests: int, n_whole: int) -> list[Cell]:
         for taste_sd in (0.4, 0.0):
             for careless in (0.0, 0.05):
                 assumed = Assumptions(item_sd=item_sd, taste_sd=taste_sd, careless=careless)
-                # Whole answers are made where false claims are most likely: items and raters differ most, some are careless.
-                decides = (item_sd, taste_sd, careless) == (0.6, 0.4, 0.05)
+                decides = assumed == WORST  # whole answers are made there
                 for n_raters in (many, few):
                     kind: Kind = "report" if decides else "tests"
                     cells.append(Cell(design, n_raters, 0.0, assumed, kind, n_whole if decides else n_tests))
@@ -199,6 +200,9 @@ def all_cells(n_tests: int = 1000, n_whole: int = 400) -> list[Cell]:
         for effect in (0.0, 0.8)
         for n_items in (20, 40)
     ]
+    # What was found before: two transcript pairs a strategy (and one, where no general claim is possible), and acute with few.
+    cells += [Cell("strategies", 60, 0.0, WORST, "report", n_whole, n_items) for n_items in (5, 10)]
+    cells += [Cell("acute", n_raters, EFFECT["acute"], WORST, "tests", n_tests) for n_raters in (6, 8)]
     cells += [
         Cell(
             design,

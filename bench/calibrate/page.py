@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 
 from bench.calibrate.before import before_and_now
@@ -27,20 +26,22 @@ TOGETHER = (
 )
 
 
-def write_page(made: Sequence[Summary], *, seed: int, n_cells: int) -> None:
+def write_page(made: Sequence[Summary], *, seed: int, n_cells: int, days: str) -> None:
     """Puts the tables between the marks of the page. ``n_cells``: how many there are to be made in all."""
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(MARKS[0])
     _, after = rest.split(MARKS[1])
-    PAGE.write_text(f"{before}{MARKS[0]}\n\n{_tables(made, seed, n_cells)}\n\n{MARKS[1]}{after}", encoding="utf-8")
+    PAGE.write_text(
+        f"{before}{MARKS[0]}\n\n{_tables(made, seed, n_cells, days)}\n\n{MARKS[1]}{after}", encoding="utf-8"
+    )
 
 
-def _tables(made: Sequence[Summary], seed: int, n_cells: int) -> str:
+def _tables(made: Sequence[Summary], seed: int, n_cells: int, days: str) -> str:
     n = sum(rates.tests.n + rates.n_failed for rates in made)
     missed = sum(bool(rates.problems) for rates in made)
     begun = sum(bool(rates.unfinished) for rates in made)
     parts = [
-        f"Made on {date.today().isoformat()} with seed {seed}: {n:,} simulated studies in {len(made)} of {n_cells} cells, "
+        f"Made on {days} with seed {seed}: {n:,} simulated studies in {len(made)} of {n_cells} cells, "
         f"{missed or 'none'} of which {'misses' if missed == 1 else 'miss'} a bound"
         + (f", and {begun} of which {'is' if begun == 1 else 'are'} unfinished." if begun else ".")
     ]

@@ -94,15 +94,20 @@ def summed(rates: Iterable[Rate]) -> Rate:
 def lines(design: str, made: Sequence[tuple[Cell, Rate]]) -> list[str]:
     """The rate over all cells, and over those that have one property in common."""
     shown = [("all cells", summed(rate for _, rate in made))]
-    for name, of in (
-        ("raters", lambda cell: f"{cell.n_raters}"),
-        ("items SD", lambda cell: f"{cell.assumed.item_sd:g}"),
-        ("rater × system SD", lambda cell: f"{cell.assumed.taste_sd:g}"),
-        ("careless", lambda cell: f"{cell.assumed.careless:.0%}"),
-    ):
-        for value in sorted({of(cell) for cell, _ in made}):
-            shown.append((f"{name} {value}", summed(rate for cell, rate in made if of(cell) == value)))
+    properties = {cell: _properties(cell) for cell, _ in made}
+    for name in dict.fromkeys(name for names in zip(*properties.values(), strict=True) for name in sorted(names)):
+        shown.append((name, summed(rate for cell, rate in made if name in properties[cell])))
     return [f"{design:16} {name:24} {rate!s:20} [{_percent(rate)}]" for name, rate in shown]
+
+
+def _properties(cell: Cell) -> tuple[str, ...]:
+    assumed = cell.assumed
+    return (
+        f"{cell.n_raters} raters",
+        f"items SD {assumed.item_sd:g}",
+        f"rater × system SD {assumed.taste_sd:g}",
+        f"careless {assumed.careless:.0%}",
+    )
 
 
 def _percent(rate: Rate) -> str:

@@ -22,7 +22,7 @@ POWER_WITHIN = 0.03
 class Rate:
     """A share of studies."""
 
-    hits: int
+    hits: float
     n: int
 
     @property
@@ -36,11 +36,11 @@ class Rate:
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval."""
-        found = stats.binomtest(self.hits, self.n).proportion_ci(method="wilson")
+        found = stats.binomtest(round(self.hits), self.n).proportion_ci(method="wilson")
         return float(found.low), float(found.high)
 
     def __str__(self) -> str:
-        return f"{self.share:.1%} ({self.hits}/{self.n})" if self.n else ""
+        return f"{self.share:.1%} ({self.hits:g}/{self.n})" if self.n else ""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,13 @@ def summarise(
     claims = Rate(sum(bool(line["claims"]) for line in whole), len(whole))
     coverage = _coverage([line["tests"] for line in made], is_null=not cell.effect)
     icc = _icc_coverage([line.get("icc", {}) for line in made], icc_truth or {})
-    rates = Summary(cell, tests, all_tests, claims, coverage, icc, promised or Rate(0, 0), len(lines) - len(made))
+    return judged(
+        Summary(cell, tests, all_tests, claims, coverage, icc, promised or Rate(0, 0), len(lines) - len(made))
+    )
+
+
+def judged(rates: Summary) -> Summary:
+    """The same with what misses its bound and what is not there to be judged."""
     return replace(rates, problems=tuple(_problems(rates)), unfinished=tuple(_unfinished(rates)))
 
 
