@@ -33,7 +33,7 @@ def chosen(arguments: argparse.Namespace) -> list[Cell]:
     return cells
 
 
-def references(folder: Path, cells: list[Cell], seed: int, n_processes: int) -> None:
+def references(folder: Path, cells: list[Cell], seed: int, n_processes: int, n_promised: int = 0) -> None:
     """What cells are compared with, in parallel: it is kept like the studies."""
     wanted = []
     seen = set()
@@ -48,10 +48,13 @@ def references(folder: Path, cells: list[Cell], seed: int, n_processes: int) -> 
             seen.add(key)
     if n_processes == 1:
         for cell, has_icc in wanted:
-            prepare(folder, cell, seed, has_icc=has_icc)
+            prepare(folder, cell, seed, has_icc=has_icc, n_promised=n_promised)
         return
     with ProcessPoolExecutor(n_processes, get_context("spawn")) as pool:
-        for job in [pool.submit(prepare, folder, cell, seed, has_icc=has_icc) for cell, has_icc in wanted]:
+        jobs = [
+            pool.submit(prepare, folder, cell, seed, has_icc=has_icc, n_promised=n_promised) for cell, has_icc in wanted
+        ]
+        for job in jobs:
             job.result()
 
 
@@ -84,6 +87,9 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=0, help="studies a cell, whatever it asks for")
     parser.add_argument("--tests", type=int, default=400, help="studies of cells that only make the primary tests")
     parser.add_argument("--reports", type=int, default=400, help="studies of cells that make whole answers")
+    parser.add_argument(
+        "--promised", type=int, default=0, help="studies of a promise of power; twice a cell's if left out"
+    )
     parser.add_argument("--short", action="store_true", help="only the few cells that run among the tests")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
@@ -96,6 +102,10 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/calibration.md from what is there")
     parser.add_argument("--table-only", action="store_true", help="run nothing, show what is there")
     arguments = parser.parse_args()
+    if arguments.write and arguments.seed != SEED:
+        parser.error(
+            f"the page has the studies of seed {SEED}; leave out --write, and write down by hand what another seed gives"
+        )
     cells = chosen(arguments)
     total = sum(cell.seconds for cell in cells)
     if arguments.list:
@@ -114,7 +124,7 @@ def main() -> None:
             until=arguments.until,
         )
     if not arguments.no_reference and not arguments.table_only:
-        references(arguments.folder, cells, arguments.seed, arguments.processes)
+        references(arguments.folder, cells, arguments.seed, arguments.processes, arguments.promised)
     made = summaries(arguments.folder, cells)
     print(markdown([row(rates) for rates in made]))
     for rates in made:

@@ -35,7 +35,7 @@ def _where(data: StudyData, kept: pl.Expr) -> StudyData:
 
 def dropouts(data: StudyData, rng: np.random.Generator) -> StudyData:
     """Half of the raters leave after any of their screens."""
-    last = int(data.judgments["position"].max() or 0)
+    last = int(data.judgments["position"].to_numpy().max())
     raters = sorted(set(data.judgments["rater"]))
     until = {name: int(rng.integers(0, last + 1)) if rng.random() < 0.5 else last for name in raters}
     return _where(data, pl.col("position") <= pl.col("rater").replace_strict(until, return_dtype=pl.Int64))
@@ -141,6 +141,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="faults and designs whose names hold this")
     parser.add_argument("--seed", type=int, default=SEED)
     arguments = parser.parse_args()
+    rows: list[tuple[str, str, int, int | None, Fault]]
     rows = [(name, design, 0, None, fault) for name, fault, designs in FAULTS for design in designs]
     rows += [(name, design, n, items, as_planned) for name, n, items, designs in SIZES for design in designs]
     rows += [(f"{N_CRITERIA} criteria", design, 0, None, as_planned) for design in RATED]

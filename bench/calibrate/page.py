@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.calibrate.before import before_and_now
 from bench.calibrate.table import ALPHA, Rate, Summary, markdown, row
 
-PAGE = Path("docs/benchmarks/calibration.md")
+PAGE = Path(__file__).parents[2] / "docs/benchmarks/calibration.md"
 MARKS = ("<!-- begin: made by python -m bench.calibrate --write -->", "<!-- end -->")
 
 
@@ -31,12 +31,11 @@ def write_page(made: Sequence[Summary], *, seed: int, n_cells: int, days: str) -
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(MARKS[0])
     _, after = rest.split(MARKS[1])
-    PAGE.write_text(
-        f"{before}{MARKS[0]}\n\n{_tables(made, seed, n_cells, days)}\n\n{MARKS[1]}{after}", encoding="utf-8"
-    )
+    PAGE.write_text(f"{before}{MARKS[0]}\n\n{tables(made, seed, n_cells, days)}\n\n{MARKS[1]}{after}", encoding="utf-8")
 
 
-def _tables(made: Sequence[Summary], seed: int, n_cells: int, days: str) -> str:
+def tables(made: Sequence[Summary], seed: int, n_cells: int, days: str) -> str:
+    """All tables of the page, beside what was made."""
     n = sum(rates.tests.n + rates.n_failed for rates in made)
     missed = sum(bool(rates.problems) for rates in made)
     begun = sum(bool(rates.unfinished) for rates in made)

@@ -30,11 +30,14 @@ def _kept(file: Path, make: Any) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def promised_power(folder: Path, cell: Cell, seed: int) -> Rate:
-    """Power as ``dialometer power`` finds it for the design of a cell, with other studies than the cell's own."""
+def promised_power(folder: Path, cell: Cell, seed: int, n_promised: int = 0) -> Rate:
+    """Power as ``dialometer power`` finds it for the design of a cell, with other studies than the cell's own.
+
+    From ``n_promised`` studies, else from twice as many as the cell has.
+    """
     study = cached_study(cell.design, cell.n_items)
     n_found = cell.n_studies if cell.kind == "walked" else max(cell.n_studies, POWER_STUDIES.get(cell.design, 0))
-    n = min(MOST_PROMISED, max(LEAST_PROMISED, 2 * n_found))
+    n = n_promised or min(MOST_PROMISED, max(LEAST_PROMISED, 2 * n_found))
     setting = Setting(cell.n_raters, n_items_of(study), cell.effect, ALPHA, seed + 1, cell.assumed)
 
     def make() -> list[int]:
@@ -56,10 +59,10 @@ def _promises(folder: Path, cell: Cell, n: str) -> Path:
     return folder / "reference" / f"power_{cell.name.replace(f'_{cell.kind}', '')}_{n}.json"
 
 
-def prepare(folder: Path, cell: Cell, seed: int, *, has_icc: bool) -> None:
+def prepare(folder: Path, cell: Cell, seed: int, *, has_icc: bool, n_promised: int = 0) -> None:
     """Makes both, so that they are on disk when the table asks for them; runs in a process of its own."""
     if cell.effect:
-        promised_power(folder, cell, seed)
+        promised_power(folder, cell, seed, n_promised)
     if has_icc:
         icc_truths(folder, cell, seed)
 

@@ -44,18 +44,13 @@ def update(made: Iterable[Summary], promised: Mapping[str, Rate], file: Path = F
 
 def summaries(cells: Iterable[Cell], file: Path = FILE) -> list[Summary]:
     """The cells that have counts, with what misses its bound."""
-    entries = read(file)
-    return [
-        judged(
-            Summary(
-                cell,
-                **{count: Rate(*entries[cell.name][count]) for count in COUNTS},
-                n_failed=entries[cell.name]["failed"],
-            )
-        )
-        for cell in cells
-        if cell.name in entries
-    ]
+    counted = read(file)
+    return [_summary(cell, counted[cell.name]) for cell in cells if cell.name in counted]
+
+
+def _summary(cell: Cell, entry: dict[str, Any]) -> Summary:
+    tests, all_tests, claims, coverage, icc, promised = (Rate(*entry[count]) for count in COUNTS)
+    return judged(Summary(cell, tests, all_tests, claims, coverage, icc, promised, entry["failed"]))
 
 
 def days(file: Path = FILE) -> str:

@@ -6,13 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from bench.calibrate import irregular, results
+from bench.calibrate.__main__ import SEED
 from bench.calibrate.before import FALSE_CLAIMS, ICC_COVERED, POWER, before_and_now
 from bench.calibrate.cells import DESIGNS, FEW, Cell, all_cells, cached_study, short_cells
 from bench.calibrate.one import record, shuffled_ranks, simulated
+from bench.calibrate.page import PAGE, tables
 from bench.calibrate.reference import stored_promise
 from bench.calibrate.run import chunks_left, keep, run, stored
 from bench.calibrate.table import Rate, markdown, row, summarise
@@ -110,6 +114,42 @@ def test_the_table_uses_the_largest_promise_on_disk(tmp_path):
     for hits, n in ((90, 200), (400, 800)):
         (tmp_path / "reference" / f"power_{name}_{n}.json").write_text(json.dumps([hits, n]))
     assert stored_promise(tmp_path, cell) == stored_promise(tmp_path, replace(cell, kind="report")) == Rate(400, 800)
+
+
+def test_counts_in_the_repository_grow_and_never_shrink(tmp_path):
+    file, cell = tmp_path / "results.jsonl", replace(short_cells()[0], effect=0.5, n_studies=4)
+    lines = [{"number": n, "tests": {"a": {"p": 0.01, "value": 0.5, "low": 0.1, "high": 0.9}}} for n in range(4)]
+    results.update([summarise(cell, lines[:3])], {cell.name: Rate(90, 100), "no such cell": Rate(1, 2)}, file)
+    results.update([summarise(cell, lines[:2])], {}, file)
+    (found,) = results.summaries([cell], file)
+    assert (found.tests, found.promised, found.unfinished) == (Rate(3, 3), Rate(90, 100), ("3 of 4 studies",))
+    results.update([summarise(cell, lines)], {}, file)
+    assert results.summaries([cell], file)[0] == summarise(cell, lines, promised=Rate(90, 100))
+
+
+def test_the_page_shows_the_counts_in_the_repository():
+    cells = all_cells(400, 400)
+    made = tables(results.summaries(cells), SEED, len(cells), results.days())
+    assert made in PAGE.read_text(encoding="utf-8")
+
+
+def test_faults_of_irregular_data_are_made():
+    rng = np.random.default_rng(1)
+    data = simulated(Cell("likert", 20, 0.0, Assumptions(careless=0.0), "tests", 1), 0, 1)
+    whole = data.judgments
+    assert 0.5 < len(irregular.dropouts(data, rng).judgments) / len(whole) < 0.95
+    by_item = irregular.single_raters(data, rng).judgments.group_by("item").agg(pl.col("rater").n_unique())["rater"]
+    by_rater = irregular.single_items(data, rng).judgments.group_by("rater").agg(pl.col("item").n_unique())["item"]
+    assert min(by_item) == min(by_rater) == 1
+    assert max(by_item) > 3
+    assert max(by_rater) > 3
+    assert len(irregular.busy_raters(data, rng).judgments) < 0.6 * len(whole)
+    assert irregular.two_systems(data, rng).judgments["system"].n_unique() == 2
+    study = irregular.many_criteria(data.study)
+    tests = primary_tests(
+        simulated_data(study, *planted(study, 0.0, 1)[:2], n_raters=8, seed=1), Options.declared(study)
+    )
+    assert len(tests) == 3 * irregular.N_CRITERIA
 
 
 def test_imported_ratings_of_one_system_per_item_are_simulated_so():
