@@ -44,7 +44,7 @@ from dialometer.report.charts import Dot, dot_interval, forest
 from dialometer.stats.clustered.clustered import clustered_mean
 from dialometer.stats.effects.multiplicity import adjust
 from dialometer.stats.effects.ordinal_systems import METHOD as ORDINAL
-from dialometer.stats.effects.system_means import MIXED, ROBUST, ROBUST_FIXED
+from dialometer.stats.effects.system_means import FEWEST_LEVELS, MIXED, ROBUST, ROBUST_FIXED
 from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.observations import Floats
 
@@ -376,8 +376,8 @@ METHOD_REASONS = {
     ORDINAL: "declared: the points of a Likert scale have an order, but nobody knows their distances",
     MIXED: "raters judged all systems on the same item: the rater's level and the item's difficulty cancel, and random raters "
     "and items of a difference are the rater × system and item × system variation",
-    ROBUST: "not every screen shows all systems, or raters or items are fewer than four; the jackknife covers rater × system and "
-    "item × system variation and variances that differ between systems, without a model of them",
+    ROBUST: f"not every screen shows all systems, or raters or items are fewer than {FEWEST_LEVELS}; the "
+    "jackknife covers rater × system and item × system variation and variances that differ between systems, without a model of them",
     ROBUST_FIXED: "the claim is about the items shown: only raters are a sample",
 }
 METHOD_SOURCES = {
