@@ -209,7 +209,7 @@ def table(rows: list[Row]) -> str:
     within = sum(0.94 <= row.both <= 0.96 for row in rows)
     lines += [
         "",
-        f"{within} of {len(rows)} rows lie within 94.0 and 96.0 %; {len(outside)} lie more than two standard errors below "
+        f"{within} of {len(rows)} rows lie within 94.0 and 96.0 %; {len(outside)} {'lies' if len(outside) == 1 else 'lie'} more than two standard errors below "
         f"94 % or above 96 %. Mean over all rows: {np.mean([row.both for row in rows]):.2%} for both, "
         f"{np.mean([row.people for row in rows]):.2%} for people alone.",
     ]
