@@ -209,9 +209,9 @@ def table(rows: list[Row]) -> str:
     within = sum(0.94 <= row.both <= 0.96 for row in rows)
     lines += [
         "",
-        f"{within} of {len(rows)} rows lie within 94.0 and 96.0 %; {len(outside)} {'lies' if len(outside) == 1 else 'lie'} more than two standard errors below "
-        f"94 % or above 96 %. Mean over all rows: {np.mean([row.both for row in rows]):.2%} for both, "
-        f"{np.mean([row.people for row in rows]):.2%} for people alone.",
+        f"{within} of {len(rows)} rows lie within 94.0 and 96.0 %; {len(outside)} {'lies' if len(outside) == 1 else 'lie'} "
+        f"more than two standard errors below 94 % or above 96 %. Mean over all rows: {np.mean([row.both for row in rows]):.2%} "
+        f"for both, {np.mean([row.people for row in rows]):.2%} for people alone.",
     ]
     return "\n".join(lines)
 
