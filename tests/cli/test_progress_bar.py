@@ -21,7 +21,7 @@ def test_without_a_terminal_lines_wait_for_the_pause(capsys):
         bar.report("Encoding", 1, 3)
         bar.report("Encoding", 2, 3, is_due=True)
         bar.report("Encoding", 3, 3, line={"raters_done": 3}, is_due=True)
-    assert lines(capsys) == [{"doing": "Encoding", "done": 2, "of": 3}, {"raters_done": 3}]
+    assert lines(capsys) == [{"doing": "Encoding", "done": 2, "of": 3, "minutes_left": 0.0}, {"raters_done": 3}]
     with ProgressBar(pause_s=-1.0) as bar:
         bar.report("Encoding", 1, 3)
         bar.report("", 2, 3)
@@ -29,6 +29,16 @@ def test_without_a_terminal_lines_wait_for_the_pause(capsys):
     with ProgressBar(pause_s=-1.0, is_shown=False) as bar:
         bar.report("Encoding", 1, 3, is_due=True)
     assert lines(capsys) == []
+
+
+def test_lines_say_the_minutes_left(capsys, monkeypatch):
+    monkeypatch.setattr(console.time, "monotonic", lambda: 0)
+    with ProgressBar(pause_s=-1.0) as bar:
+        bar.report("Training", 4, 10)
+        monkeypatch.setattr(console.time, "monotonic", lambda: 120)
+        bar.report("Training", 6, 10)
+        bar.report("Reading", 5, 0)
+    assert [line.get("minutes_left") for line in lines(capsys)] == [None, 4.0, None]
 
 
 def test_a_terminal_gets_a_bar_for_each_kind_of_work(monkeypatch):

@@ -220,3 +220,30 @@ def large_answers():
     """20,000 answers with two questions each."""
     pairs = [(f"q{k}-{copy}", k) for k in range(20_000) for copy in (0, 1)]
     return assemble([Answer(f"{k}", f"{k:05d}") for k in range(20_000)], pairs)
+
+
+def test_a_shortlist_gives_the_scores_of_all_answers(kb, asked, tiny_model):
+    """Near enough to every answer, it ranks as the full sum does, answers without a question included."""
+    from dialometer.neural.encoder import TextEncoder
+    from dialometer.retrieval.fusion import FusionParts, Shortlist
+    from dialometer.retrieval.retrievers.fused import FittedFused, Fused
+
+    assert not kb.n_questions_of.all()
+    parts = FusionParts(kb, TextEncoder(str(tiny_model)))
+    assert parts.shortlist is None
+    fitted = FittedFused(Fused(n_tuning_epochs=0), kb, parts, None)
+    full = fitted.rank(asked.queries, 8)
+    parts.shortlist = Shortlist(parts)
+    parts.shortlist.quick = None  # in 8 bits, scores would differ a little
+    short = fitted.rank(asked.queries, 8)
+    np.testing.assert_array_equal(short.answers, full.answers)
+    np.testing.assert_allclose(short.scores, full.scores, atol=2e-4)
+
+
+def test_the_turn_before_of_the_same_person_is_a_representation():
+    from dialometer.model.dialogue import Turn
+    from dialometer.retrieval.queries import Query, texts_of
+
+    before = (Turn("A", "Where were you born?", "user"), Turn("B", "In Rome.", "agent"))
+    assert texts_of(Query("And your parents?", before), "asked") == ["Where were you born? And your parents?"]
+    assert texts_of(Query("Hello."), "asked") == ["Hello."]

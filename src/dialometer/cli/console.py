@@ -53,6 +53,7 @@ class ProgressBar:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
         self._bar = Progress(*columns, TimeRemainingColumn(), console=errors, transient=True, disable=not self.is_bar)
         self._tasks: dict[str, Any] = {}
+        self._begun: dict[str, tuple[float, int]] = {}
         self._written_at = time.monotonic()
 
     def __enter__(self) -> ProgressBar:
@@ -76,8 +77,9 @@ class ProgressBar:
 
         ``line`` replaces the usual line of JSON; ``is_due`` has it written without waiting for the pause to be over.
         """
+        label = label or what.partition(",")[0]
+        self._begun.setdefault(label, (time.monotonic(), n_done))
         if self.is_bar and what:
-            label = label or what.partition(",")[0]
             total = n_total or None
             if label not in self._tasks:
                 self._tasks[label] = self._bar.add_task(what, total=total)
@@ -85,8 +87,17 @@ class ProgressBar:
             self._bar.update(self._tasks[label], description=what, completed=n_done, total=total, visible=is_open)
         elif self.is_shown and what and (is_due or time.monotonic() - self._written_at > self.pause_s):
             self._written_at = time.monotonic()
-            sys.stderr.write(json.dumps(line or {"doing": what, "done": n_done, "of": n_total}) + "\n")
+            usual = {"doing": what, "done": n_done, "of": n_total} | self._minutes_left(label, n_done, n_total)
+            sys.stderr.write(json.dumps(line or usual) + "\n")
             sys.stderr.flush()
+
+    def _minutes_left(self, label: str, n_done: int, n_total: int) -> dict[str, float]:
+        """At the pace since this work began; nothing before a first step is done."""
+        began, n_before = self._begun[label]
+        if n_done <= n_before or not n_total:
+            return {}
+        pace_s = (time.monotonic() - began) / (n_done - n_before)
+        return {"minutes_left": round(pace_s * (n_total - n_done) / 60, 1)}
 
 
 @contextmanager

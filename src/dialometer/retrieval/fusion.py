@@ -1,4 +1,4 @@
-"""What the fused retriever weighs: nearness by question and by answer in three representations of the turn, and shared words.
+"""What the fused retriever weighs: nearness by question and by answer in four representations of the turn, and shared words.
 
 ========================  ===========================================================================
 ``question:turn``         cosine with the answer's nearest recorded question
@@ -7,13 +7,15 @@
 ``answer:sentences``
 ``question:context``      the same with the end of the turn before
 ``answer:context``
+``question:asked``        the same with the end of what the same person said before
+``answer:asked``
 ``words``                 TF-IDF cosine of short letter sequences with the nearest recorded question
 ========================  ===========================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +27,21 @@ from dialometer.neural.engines import single_products
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import REPRESENTATIONS, Query, QueryTexts, represent
 from dialometer.retrieval.retrievers.tfidf import FittedTfidf, TfidfRetriever
-from dialometer.retrieval.vectors import QuestionVectors, cosines
+from dialometer.retrieval.vectors import NearestQuestions, NearestVectors, QuestionVectors, cosines
 
 if TYPE_CHECKING:
     from dialometer.neural.encoder import TextEncoder
 
 
 Float32s = NDArray[np.float32]
+Ints = NDArray[np.int64]
 
 ENCODED = tuple(f"{side}:{kind}" for kind in REPRESENTATIONS for side in ("question", "answer"))
 PARTS = (*ENCODED, "words")
+SHORTLIST_FROM = 50_000
+"""Answers from which on only those near the question are scored, for one that takes all would take too long."""
+N_NEAR = 64
+"""How many are near each text of the question, by question and by answer."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +62,13 @@ class FusionParts:
         self.questions = QuestionVectors(kb, encoder.encode(kb.questions, "Encoding questions"))
         self.answers = encoder.encode(kb.texts, "Encoding answers")
         self.words = FittedTfidf(TfidfRetriever(analyzer="char_wb", shortest=2, longest=5), kb)
+        self.shortlist = Shortlist(self) if len(kb.answers) >= SHORTLIST_FROM else None
 
     def prepare(self, queries: Sequence[Query]) -> PreparedParts:
         """Every text is encoded once, in whichever representations it occurs."""
         represented = {kind: represent(queries, kind) for kind in REPRESENTATIONS}
-        vectors = self.encoder.encode([text for own in represented.values() for text in own.texts])
+        texts = [text for own in represented.values() for text in own.texts]
+        vectors = self.shortlist.encode(texts) if self.shortlist else self.encoder.encode(texts)
         ends = np.cumsum([len(own.texts) for own in represented.values()])
         pieces = np.split(vectors, ends[:-1])
         return PreparedParts(
@@ -83,6 +92,50 @@ class FusionParts:
         prepared = self.prepare(queries)
         n_answers = len(self.kb.answers)
         return np.stack([self.part(name, prepared, 0, n_answers) for name in PARTS], axis=-1).astype(np.float32)
+
+
+class Shortlist:
+    """Where answers are very many: those near a query in some representation, by question or by answer, scored exactly."""
+
+    def __init__(self, parts: FusionParts, n_near: int = N_NEAR) -> None:
+        self.parts = parts
+        self.n_near = n_near
+        self.questions = NearestQuestions(parts.kb, parts.questions.vectors)
+        self.answers = NearestVectors(parts.answers)
+        self.has_question = parts.kb.n_questions_of > 0
+        self.quick = parts.encoder.quick()
+
+    def encode(self, texts: Sequence[str]) -> Float32s:
+        """In 8 bits where that can be done, each text by itself: no padding, and the same whatever stands beside it."""
+        if self.quick is None:
+            return self.parts.encoder.encode(texts)
+        distinct = {text: self.quick.encode([text])[0] for text in dict.fromkeys(texts)}
+        return np.stack([distinct[text] for text in texts])
+
+    def scores(self, prepared: PreparedParts, row: int, weights: Mapping[str, float]) -> tuple[Ints, Float32s]:
+        """Candidates of one query in order, and their weighted sums."""
+        own = {kind: texts.of(row, vectors) for kind, (vectors, texts) in prepared.encoded.items()}
+        every = np.concatenate(list(own.values()))
+        near = self.answers.search(every, self.n_near)
+        found = np.union1d(self.questions.answers(every, self.n_near), near[near >= 0])
+        is_asked = self.has_question[found]
+        recorded, starts = self.parts.questions.by_answer.questions_of(found[is_asked])
+        questions, answers = self.parts.questions.vectors[recorded], self.parts.answers[found]
+        total = np.zeros(len(found), dtype=np.float32)
+        for name in PARTS:
+            weight, (side, _, kind) = weights.get(name, 0.0), name.partition(":")
+            if not weight:
+                continue
+            if name == "words":
+                scores = self.parts.words.question_scores(prepared.words[row], recorded)
+            else:
+                scores = cosines(own[kind], answers if side == "answer" else questions)
+            best = scores.max(axis=0)
+            if side == "answer":
+                total += np.float32(weight) * best
+            elif len(starts):
+                total[is_asked] += np.float32(weight) * np.maximum.reduceat(best, starts)
+        return found, np.asarray(np.round(total, 4))
 
 
 # How much each part counts: weights that make the right answers most probable, chosen by cross-validation.

@@ -225,12 +225,12 @@ def _lines(path: str | Path, reading: DialogueFile) -> dict[tuple[str, int], int
     return lines
 
 
-# Representations of a turn: as it is, sentence by sentence, or with what was said before.
+# Representations of a turn: as it is, sentence by sentence, after the answer before it, or after the same person's turn before.
 #
 # People in conversation say several things in one turn ("That's nice. Where are you from?") and leave out what the turn before
 # made clear ("Which one did you prefer?"). A query scores what the best of its texts scores.
 
-Representation = Literal["turn", "sentences", "context"]
+Representation = Literal["turn", "sentences", "context", "asked"]
 REPRESENTATIONS: tuple[Representation, ...] = get_args(Representation)
 
 CONTEXT_CHARACTERS = 200
@@ -251,11 +251,17 @@ def with_context(query: Query, n_turns: int = 1) -> str:
     return f"{before[-CONTEXT_CHARACTERS:]} {query.text}".strip()
 
 
+def with_asked(query: Query) -> str:
+    """The turn after the end of what the same person said before it: "Where were you born? And your parents?"."""
+    before = next((turn.text for turn in reversed(query.context) if turn.role == "user"), "")
+    return f"{before[-CONTEXT_CHARACTERS:]} {query.text}".strip()
+
+
 def texts_of(query: Query, kind: Representation) -> list[str]:
     """The texts of one query in a representation."""
-    if kind == "turn":
-        return [query.text]
-    return sentences(query.text) if kind == "sentences" else [with_context(query)]
+    if kind == "sentences":
+        return sentences(query.text)
+    return [{"turn": query.text, "context": with_context(query), "asked": with_asked(query)}[kind]]
 
 
 @dataclass(frozen=True)
@@ -264,6 +270,10 @@ class QueryTexts:
 
     texts: list[str]
     starts: NDArray[np.int64]
+
+    def of(self, row: int, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What belongs to the texts of one query."""
+        return values[self.starts[row] : self.starts[row + 1] if row + 1 < len(self.starts) else None]
 
     def best(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """From scores of texts to scores of queries."""

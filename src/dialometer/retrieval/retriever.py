@@ -39,6 +39,13 @@ class PairsByAnswer:
         """Questions of the pairs of answers ``first`` to ``last`` (exclusive), pair by pair."""
         return self.question[self.first_pair[first] : self.first_pair[last]]
 
+    def questions_of(self, answers: Ints) -> tuple[Ints, Ints]:
+        """Questions of the pairs of some answers, each of which has at least one, and where those of each answer begin."""
+        counts = self.first_pair[answers + 1] - self.first_pair[answers]
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
+        pairs = np.repeat(self.first_pair[answers] - starts, counts) + np.arange(int(counts.sum()))
+        return self.question[pairs], starts
+
     def best(self, pair_scores: Floats, first: int, last: int) -> Floats:
         """The highest score of each answer; ``nan`` for an answer without a question, which nothing can retrieve."""
         bounds = self.first_pair[first : last + 1] - self.first_pair[first]

@@ -13,7 +13,7 @@ from dialometer.neural.work import QUIET, Work
 from dialometer.retrieval.cross_validation import add_queries, dialogue_folds, question_folds
 from dialometer.retrieval.fusion import PARTS, CandidateLists, FusionParts, candidate_lists, choose_weights
 from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.queries import Query, QuerySet
+from dialometer.retrieval.queries import Query, QuerySet, repeated_questions
 from dialometer.retrieval.retriever import FittedRetriever, RankedAnswers, Retriever, top_k
 from dialometer.retrieval.retrievers.fused import Fused
 from dialometer.retrieval.threshold import Calibration, calibrate
@@ -30,14 +30,18 @@ Marks = NDArray[np.bool_]
 # the rest, the held-out questions are asked, and their scores are kept. From these out-of-fold scores come the weights; and for
 # the metrics, the weights that score a fold come from the other folds only.
 #
-# Questions of dialogues are asked of the whole knowledge base, as an avatar would be. A recorded question is asked of a
-# knowledge base without its fold, and only where an answer of it keeps another question: one without any never occurs in use.
+# Every other question of a dialogue is asked of the knowledge base without the recorded questions that the dialogues repeat: it is
+# often filled from these very dialogues, and the next visitor will repeat some of it, not as much. A recorded question is asked
+# of a knowledge base without its fold, and only where an answer of it keeps another question. An answer that keeps none cannot
+# be found and is not right: in use every answer has one, and among them it would be known by lacking it.
 
 N_FOLDS = 3
 """Each fold is a training of its own, minutes on a processor; three leave two thirds to learn from."""
 N_READ = 30
 MOST_RECORDED = 2000
 """Recorded questions that are asked back; more would not make weights of a few parts any surer."""
+NOT_FOUND = -1.0
+"""Every part's score of an answer without a question: the lowest cosine."""
 MOST_CELLS = 150_000_000
 """Scores held at once, answers by parts for every question asked back: fewer questions where there are very many answers."""
 
@@ -154,15 +158,19 @@ def cross_validate_fused(
     rankers: dict[int, Path] = {}
     for number in range(n_folds):
         others = query_set.subset(np.flatnonzero(folds.dialogue_fold != number)) if query_set else None
-        held = folds.recorded[folds.recorded_fold == number]
-        left = add_queries(kb.without_questions(held.tolist()), others)
+        rows = np.flatnonzero(folds.fold == number)
+        of_recorded, of_dialogues = rows[rows < n_recorded], rows[rows >= n_recorded]
+        repeated = _repeated(kb, [queries[row] for row in of_dialogues], options.model, work)
+        held = folds.recorded[folds.recorded_fold == number].tolist()
+        left = add_queries(kb.without_questions([*held, *repeated]), others)
         stage = work.during(f"Fold {number + 1} of {n_folds}")
         parts, _ = options.fit_parts(left, stage)
-        rows = np.flatnonzero(folds.fold == number)
-        for some, known in ((rows[rows < n_recorded], parts), (rows[rows >= n_recorded], None)):
+        for some, gone in ((of_recorded, held), (of_dialogues[::2], []), (of_dialogues[1::2], repeated)):
             if len(some):
-                of_known = known or FusionParts(add_queries(kb, others), parts.encoder)
-                scores[some] = of_known.all([queries[row] for row in some])
+                known = FusionParts(add_queries(kb.without_questions(gone), others), parts.encoder)
+                can_be_found = known.kb.n_questions_of > 0
+                scores[some] = np.where(can_be_found[:, None], known.all([queries[row] for row in some]), NOT_FOUND)
+                right[some] &= can_be_found
         if options.n_read:
             rankers[number] = options.fit_ranker(left, stage)
     groups = (*(f"recorded-{number}" for number in folds.recorded_fold), *(query_set.dialogues if query_set else ()))
@@ -171,6 +179,16 @@ def cross_validate_fused(
         folds.fold, groups, from_dialogue, scores, right, np.full(right.shape, np.nan, dtype=np.float32)
     )
     return _with_reading(result, rankers, kb, queries, work) if rankers else result
+
+
+def _repeated(kb: KnowledgeBase, queries: list[Query], model: str, work: Work) -> list[int]:
+    """Recorded questions that some queries repeat, by the encoder as it is."""
+    if not queries:
+        return []
+    from dialometer.neural.encoder import TextEncoder  # noqa: PLC0415 - imports torch
+
+    repeated: list[int] = repeated_questions(kb, queries, TextEncoder(model, work)).tolist()
+    return repeated
 
 
 def _with_reading(

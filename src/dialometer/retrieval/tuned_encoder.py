@@ -33,10 +33,10 @@ TEXTS_TOGETHER = 16
 
 
 class TuningOptions(TrainingOptions):
-    """Defaults chosen by cross-validation over dialogues of the Margarita corpus (``python -m bench.retrieval_parts``)."""
+    """Defaults chosen by cross-validation over dialogues of the Margarita corpus (``python -m bench.retrieval_trials``)."""
 
-    n_epochs: int = Field(default=20, ge=1)
-    learning_rate: float = Field(default=5e-5, gt=0)
+    n_epochs: int = Field(default=6, ge=1)
+    learning_rate: float = Field(default=1e-4, gt=0)
     temperature: float = Field(default=0.05, gt=0)
     augmented_share: float = Field(default=0.5, ge=0, le=1, description="Share of questions shown in a varied form.")
     opened_share: float = Field(default=0.2, ge=0, le=1, description="Share shown after a word such as 'Okay.'.")

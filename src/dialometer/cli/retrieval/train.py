@@ -52,7 +52,7 @@ def add_to(app: typer.Typer) -> None:
         Cross-validation finds the weights of the fused retriever and the confidence of any; with --calibrate-on the
         confidence comes from those dialogues instead. An interrupted training continues where it stopped.
         """
-        from dialometer.cli.console import working
+        from dialometer.cli.console import errors, working
         from dialometer.cli.retrieval._shared import read_lessons
         from dialometer.errors import DialometerError
         from dialometer.retrieval.knowledge_base import read_knowledge_base
@@ -73,6 +73,11 @@ def add_to(app: typer.Typer) -> None:
                 "some dialogues would be both learned from and calibrated on", remedy="name different ones"
             )
         with working(device, cache) as work:
+            if folds and made.is_trained:
+                _keep(train_retriever(kb, made, lessons, work, n_folds=0), out)
+                errors.print(
+                    f"A first version is saved in {out}. Cross-validation goes on to find how sure it must be."
+                )
             trained = train_retriever(
                 kb,
                 made,
