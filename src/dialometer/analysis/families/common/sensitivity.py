@@ -383,7 +383,7 @@ def _paragraphs(
         paragraphs.append(f"{rows} another claim (named in brackets) {verb} another answer: {changes}.")
     if n_tests > 1:
         why = "the one that most of these choices change" if different or apart else "the clearest one"
-        paragraphs.append(f"The figure shows one of the tests, {why}: {shown}.")
+        paragraphs.append(f"Shown is one of the tests, {why}: {shown}.")
     failed = [f"{outcome.name} ({outcome.problem.rstrip('.')})" for outcome in outcomes if not outcome.tests]
     failed += [f"{outcome.name} ({listed(missing)})" for outcome in made if (missing := untested(declared, outcome))]
     if failed:
