@@ -12,7 +12,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.planning.power import Setting, simulate_tests
 from dialometer.analysis.planning.simulated_study import resized
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
-from dialometer.analysis.shared.equivalence import answer_words, decided, plan_words, verdict
+from dialometer.analysis.shared.equivalence import answer_words, decided, plan_words, shown_with_margin, verdict
 from dialometer.design.load import check_study
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
@@ -166,3 +166,9 @@ def test_the_preregistration_states_margin_and_interval(template):
     study = with_test(template("likert"), test="non_inferiority", margin=0.4, reference="rules")
     text = preregistration(study, n_raters=20, power=None, methods=(), n_collected=0, frozen="")
     assert "Test of non-inferiority to rules with a margin of 0.4: one-sided at 0.05" in text
+
+
+def test_an_interval_of_a_share_ends_at_100_percent():
+    shown, is_share = shown_with_margin(Estimate(0.98, 6, "mean", 0.95, 1.01, details={"null": 0.5}))
+    assert is_share
+    assert (shown.low, shown.high) == (0.95, 1.0)

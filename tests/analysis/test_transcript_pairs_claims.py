@@ -13,7 +13,8 @@ from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.data import data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.pairs.choices import pair_choices, pair_items
-from dialometer.analysis.families.pairs.results import all_shares, share_result
+from dialometer.analysis.families.pairs.results import Result, all_shares, share_result
+from dialometer.analysis.families.pairs.sections import _question_words
 from dialometer.analysis.planning.power import primary_tests
 from dialometer.analysis.planning.simulated_study import resized
 from dialometer.analysis.shared.comparisons import is_significant, p_adjusted, primary_comparison
@@ -266,3 +267,11 @@ def test_cells_are_tested_exactly_in_these_texts(study):
         k = round(result.value * result.here.n)
         assert result.here.p_value == pytest.approx(stats.binomtest(k, result.here.n).pvalue)
         assert result.general.p_value > 0.05
+
+
+def test_questions_that_cannot_be_tested_are_not_said_to_be_alike():
+    untested = Result("empathy", Estimate(0.9, 20, "homogeneity"), None, 6)
+    tested = Result("facing", Estimate(0.6, 20, "homogeneity", p_value=0.4, details={"p_adjusted": 0.4}), None, 6)
+    words = _question_words([untested, tested])
+    assert "For facing the differences between questions are not significant" in words
+    assert "For empathy the answers vary too little for a test." in words
