@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route, Router
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialometer.errors import DialometerError, LockError, Problem, ProblemsError, StorageError
 from dialometer.flow.engine import now_ms
@@ -27,6 +27,7 @@ from dialometer.web.dashboard.pages.after.sharing import shared_routes
 from dialometer.web.dashboard.pages.together.review import public_routes
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies
 from dialometer.web.dashboard.stopping import StoppingWatch
+from dialometer.web.dashboard.translating import CHOICE, choose_language
 from dialometer.web.server.failures import TooLarge, headers_of, reference_of
 from dialometer.web.server.guard import Guard
 from dialometer.web.server.metrics import RequestCounter, declare_metrics
@@ -127,6 +128,21 @@ class DashboardGuard(Guard):
             (name, value + b"; frame-src 'self'" if name == policy else value)
             for name, value in safe_headers(("'self'",))
         ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers in the language that was chosen, or that the browser asks for."""
+        chosen = ""
+        if scope["type"] == "http":
+            chosen = choose_language(scope.get("query_string", b""), dict(scope["headers"]))
+
+        async def keep(message: Message) -> None:
+            if chosen and message["type"] == "http.response.start":
+                path = f"{self.dashboard.root}/dashboard"
+                cookie = f"{CHOICE}={chosen}; Path={path}; Max-Age=31536000; SameSite=lax; HttpOnly"
+                message["headers"] = [*message["headers"], (b"set-cookie", cookie.encode())]
+            await send(message)
+
+        await super().__call__(scope, receive, keep)
 
     def max_body_bytes(self, scope: Scope) -> int:
         """Much for the files of a study, little for everything else."""

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -37,6 +38,14 @@ from dialometer.web.dashboard.numbers import chosen_group
 from dialometer.web.dashboard.openid.provider import Provider
 from dialometer.web.dashboard.running_studies import RunningStudies, RunningStudy
 from dialometer.web.dashboard.table import Grid
+from dialometer.web.dashboard.translating import (
+    BoardLanguage,
+    counted,
+    current_language,
+    dashboard_languages,
+    said,
+    translation_for,
+)
 from dialometer.web.rater.arrival import why_not_running
 from dialometer.web.server.requests import small_number
 from dialometer.web.server.security import csrf_for
@@ -174,29 +183,43 @@ class Templates:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self._env = Environment(
+        self._environments: dict[str, Environment] = {}
+
+    def _environment(self, language: str) -> Environment:
+        if language not in self._environments:
+            self._environments[language] = self._made(language)
+        return self._environments[language]
+
+    def _made(self, language: str) -> Environment:
+        root = self.root
+        env = Environment(
             loader=PackageLoader("dialometer.web"),
+            extensions=[translation_for(language)],
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._env.filters.update(
+        env.filters.update(
             moment=moment,
             day=day,
             duration=duration,
             milliseconds=lambda ms: duration(ms / 1000),
             count=count,
             grouped=lambda n: f"{n:,}",
-            plural=plural,
+            plural=partial(counted, language),
+            said=partial(said, language),
             percent=percent,
         )
-        self._env.tests["in_part"] = lambda path, part: path.startswith(f"{part}.")
-        self._env.globals.update(
+        env.tests["in_part"] = lambda path, part: path.startswith(f"{part}.")
+        env.globals.update(
+            board=BoardLanguage(language),
+            board_languages=[BoardLanguage(tag) for tag in dashboard_languages()],
             root=root,
             home=f"{root}/dashboard",
             asset=lambda name: f"{root}/dashboard/static/{name}?v={static_version()}",
         )
+        return env
 
     def render(self, template: str, request: PageRequest | None, **content: object) -> str:
         """One page; without a request it is for somebody who is not signed in."""
@@ -205,7 +228,8 @@ class Templates:
             "csrf": request.csrf if request else "",
             "running": None,
         }
-        return self._env.get_template(f"dashboard/{template}").render(request=request, **(defaults | content))
+        env = self._environment(current_language())
+        return env.get_template(f"dashboard/{template}").render(request=request, **(defaults | content))
 
 
 def moment(at_ms: int | None) -> Markup:

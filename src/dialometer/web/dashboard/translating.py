@@ -1,0 +1,199 @@
+"""The dashboard in other languages: the English words of its templates are looked up while a template is loaded.
+
+A message is a piece of text between two tags, or an attribute that is read out or shown, with ``{1}``, ``{2}`` … where the template
+fills something in. Templates stay plain English; what a catalogue lacks stays English too. There is one catalogue for each language in
+``web/locales``: messages, and nouns that are counted in the plural forms of Unicode's CLDR.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from http.cookies import CookieError, SimpleCookie
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qsl
+
+from jinja2.ext import Extension
+
+from dialometer.flow.language import accepted_languages, is_right_to_left, nearest_language, own_name, plural_category
+
+ATTRIBUTES = ("aria-label", "title", "placeholder", "alt", "data-confirm")
+_TAG = re.compile(
+    r"""(?P<comment>\{\#.*?\#\}|<!--.*?-->)|(?P<block>\{%.*?%\})|(?P<raw><(?:script|style)\b.*?</(?:script|style)>)"""
+    r"""|(?P<tag><(?:\{\{.*?\}\}|\{%.*?%\}|"[^"]*"|'[^']*'|[^<>"'{]|\{(?![{%]))+>)""",
+    re.DOTALL,
+)
+_FILLED = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_ATTRIBUTE = re.compile(
+    rf"""(?<=\s)(?P<name>{"|".join(ATTRIBUTES)})=(?P<quote>["'])(?P<text>.*?)(?P=quote)""", re.DOTALL
+)
+_LITERAL = re.compile(r"""(?P<noun>plural\()?(?:"(?P<text>[^"\\]*)"|'[^'\\]*')""")
+_CODE = frozenset("{}<>|/=%_")
+"""Signs that words for people do not have."""
+_NAMING = re.compile(r"\{%-?\s*(?:extends|import|from|include)\b")
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_PLACE = re.compile(r"\{(\d+)\}")
+Replace = Callable[[str], str]
+CHOICE = "dashboard_language"
+"""The parameter of an address that chooses the language, and the cookie that keeps it."""
+_current: ContextVar[str] = ContextVar("dashboard_language", default="en")
+
+
+def replaced(source: str, replace: Replace) -> str:
+    """A template with every message replaced; ``replace`` gets messages as catalogues have them."""
+    pieces: list[str] = []
+    end = 0
+    for match in _TAG.finditer(source):
+        pieces.append(_text(source[end : match.start()], replace))
+        end = match.end()
+        if match["tag"]:
+            pieces.append(_ATTRIBUTE.sub(lambda found: _attribute(found, replace), match[0]))
+        elif match["block"]:
+            pieces.append(_literals(match[0], replace))
+        else:
+            pieces.append(match[0])
+    pieces.append(_text(source[end:], replace))
+    return "".join(pieces)
+
+
+def _text(text: str, replace: Replace) -> str:
+    core = text.strip()
+    if not core:
+        return text
+    filled = [_literals(one, replace) for one in _FILLED.findall(core)]
+    numbers = iter(range(1, len(filled) + 1))
+    message = " ".join(_FILLED.sub(lambda _: f"{{{next(numbers)}}}", core).split())
+    if not _LETTERS.search(_PLACE.sub("", message)):
+        said = _PLACE.sub(lambda place: filled[int(place[1]) - 1], message)
+    else:
+        said = _PLACE.sub(lambda place: filled[int(place[1]) - 1], replace(message))
+    start = text.index(core)
+    return text[:start] + said + text[start + len(core) :]
+
+
+def _attribute(found: re.Match[str], replace: Replace) -> str:
+    text = found["text"]
+    if "{%" in text:
+        return found[0]
+    return f"{found['name']}={found['quote']}{_text(text, replace)}{found['quote']}"
+
+
+def _literals(code: str, replace: Replace) -> str:
+    """Words that are written inside template code, such as the two labels of a button: those that begin with a capital letter or
+    have a space are for people, all others are names."""
+
+    def said(found: re.Match[str]) -> str:
+        text = found["text"] or ""
+        is_said = bool(_LETTERS.search(text)) and (text[:1].isupper() or " " in text.strip())
+        if found["noun"] or not is_said or _CODE & set(text) or _NAMING.match(code):
+            return found[0]
+        core = text.strip()
+        start = text.index(core)
+        return f'"{text[:start]}{replace(core)}{text[start + len(core) :]}"'
+
+    return _LITERAL.sub(said, code)
+
+
+def messages(source: str) -> Iterator[str]:
+    """Every message of a template, in its order."""
+    found: list[str] = []
+
+    def note(message: str) -> str:
+        found.append(message)
+        return message
+
+    replaced(source, note)
+    return iter(dict.fromkeys(found))
+
+
+@cache
+def catalogue(language: str) -> Mapping[str, Any]:
+    """The messages and counted nouns of a language; English has none, since templates are English."""
+    if language == "en":
+        return {"messages": {}, "counted": {}}
+    content: Mapping[str, Any] = json.loads(
+        files("dialometer.web").joinpath("locales", f"{language}.json").read_text(encoding="utf-8")
+    )
+    return content
+
+
+@cache
+def dashboard_languages() -> tuple[str, ...]:
+    """The languages of the dashboard, English first."""
+    folder = files("dialometer.web").joinpath("locales")
+    return ("en", *sorted(file.name[:-5] for file in folder.iterdir() if file.name.endswith(".json")))
+
+
+def said(language: str, text: str) -> str:
+    """A word or sentence in a language; itself where the catalogue lacks it."""
+    known: str = catalogue(language)["messages"].get(text, text)
+    return known
+
+
+def counted(language: str, number: int, what: str) -> str:
+    """A number with its noun, in the form that the number asks for."""
+    forms = catalogue(language)["counted"].get(what, {})
+    written = f"{number:,.0f}"
+    form = forms.get(plural_category(language, number), forms.get("other"))
+    if form is None:
+        return f"{written} {what}{'' if number == 1 else 's'}"
+    return str(form).replace("{n}", written)
+
+
+@dataclass(frozen=True, slots=True)
+class BoardLanguage:
+    """A language of the dashboard, for the frame of its pages."""
+
+    tag: str
+
+    @property
+    def name(self) -> str:
+        """What it calls itself."""
+        return own_name(self.tag)
+
+    @property
+    def direction(self) -> str:
+        """From left to right, or from right to left."""
+        return "rtl" if is_right_to_left(self.tag) else "ltr"
+
+
+def current_language() -> str:
+    """The language of the request that is being answered."""
+    return _current.get()
+
+
+def choose_language(query: bytes, headers: Mapping[bytes, bytes]) -> str:
+    """Sets the language of this request: chosen now, chosen before, or what the browser asks for. Returns what was chosen now."""
+    asked = dict(parse_qsl(query.decode("latin-1"), max_num_fields=100)) if CHOICE.encode() in query else {}
+    chosen = nearest_language([asked.get(CHOICE, "")], dashboard_languages()) if asked.get(CHOICE) else ""
+    try:
+        kept = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(CHOICE)
+    except CookieError:
+        kept = None
+    wanted = [
+        chosen,
+        kept.value if kept else "",
+        *accepted_languages(headers.get(b"accept-language", b"").decode("latin-1")),
+    ]
+    _current.set(nearest_language([tag for tag in wanted if tag], dashboard_languages()) or "en")
+    return chosen
+
+
+def translation_for(language: str) -> type[Extension]:
+    """The extension that gives an environment its language."""
+
+    class TranslatedTemplates(Extension):
+        """Templates of one language."""
+
+        def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:  # noqa: ARG002
+            """The template with its messages in the language."""
+            if language == "en" or not (name or "").startswith("dashboard/"):
+                return source
+            return replaced(source, lambda message: said(language, message).replace('"', "”"))
+
+    return TranslatedTemplates
