@@ -28,7 +28,7 @@ _TAG = re.compile(
     r"""|(?P<tag><(?:\{\{.*?\}\}|\{%.*?%\}|"[^"]*"|'[^']*'|[^<>"'{]|\{(?![{%]))+>)""",
     re.DOTALL,
 )
-_FILLED = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_FILLED = re.compile(r"""\{\{(?:"[^"]*"|'[^']*'|[^"'}]|\}(?!\}))*\}\}""")
 _ATTRIBUTE = re.compile(
     rf"""(?<=\s)(?P<name>{"|".join(ATTRIBUTES)})=(?P<quote>["'])(?P<text>.*?)(?P=quote)""", re.DOTALL
 )
@@ -190,7 +190,7 @@ def translation_for(language: str) -> type[Extension]:
     class TranslatedTemplates(Extension):
         """Templates of one language."""
 
-        def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:  # noqa: ARG002
+        def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
             """The template with its messages in the language."""
             if language == "en" or not (name or "").startswith("dashboard/"):
                 return source

@@ -1,0 +1,106 @@
+"""The dashboard in German, Spanish and Arabic: whole pages in the language, and catalogues that fit the templates."""
+
+import re
+from pathlib import Path
+
+import pytest
+from babel.core import Locale
+
+from dialometer.web import dashboard
+from dialometer.web.dashboard.dashboard import all_pages, plural
+from dialometer.web.dashboard.translating import catalogue, counted, dashboard_languages, messages, replaced
+
+TEMPLATES = Path(dashboard.__file__).parents[1] / "templates" / "dashboard"
+OTHERS = [tag for tag in dashboard_languages() if tag != "en"]
+LEAST_TRANSLATED = 0.9
+"""Share of a page's messages that a language has; what is new in a template is English until it is translated."""
+
+
+def all_messages():
+    return {path.name: list(messages(path.read_text(encoding="utf-8"))) for path in sorted(TEMPLATES.glob("*.html"))}
+
+
+def test_there_are_four_languages():
+    assert dashboard_languages() == ("en", "ar", "de", "es")
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_most_messages_of_the_pages_are_translated(language):
+    known = catalogue(language)["messages"]
+    every = {message for some in all_messages().values() for message in some}
+    missing = sorted(every - set(known))
+    assert len(missing) <= (1 - LEAST_TRANSLATED) * len(every), missing
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_translation_fills_in_nothing_that_its_message_does_not_have(language):
+    for message, text in catalogue(language)["messages"].items():
+        assert set(re.findall(r"\{\d+\}", text)) <= set(re.findall(r"\{\d+\}", message)), message
+        assert not re.search(r"[<>]|\{\{|\{%", text), message
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_nouns_have_the_plural_forms_of_cldr(language):
+    forms = set(Locale(language).plural_form.tags) | {"other"}
+    used = {noun for path in TEMPLATES.glob("*.html") for noun in re.findall(r'plural\("([^"]+)"', path.read_text())}
+    nouns = catalogue(language)["counted"]
+    assert used <= set(nouns)
+    assert all(set(nouns[noun]) == forms for noun in nouns)
+
+
+def test_a_message_may_be_put_in_another_order():
+    source = '<p title="Role of {{ name }}">Page {{ n }} of {{ all }}</p>{% if x %}<b>{{ "Open" if y else "Close" }}</b>{% endif %}'
+    said = {"Page {1} of {2}": "{2} Seiten, diese: {1}", "Role of {1}": "Rolle: {1}", "Open": "Auf", "Close": "Zu"}
+    assert replaced(source, said.__getitem__) == (
+        '<p title="Rolle: {{ name }}">{{ all }} Seiten, diese: {{ n }}</p>{% if x %}<b>{{ "Auf" if y else "Zu" }}</b>{% endif %}'
+    )
+
+
+def test_code_is_left_alone():
+    source = """{% extends "dashboard/base.html" %}{% if a == "both bad things/x" %}<a href="/a b">{{ n|plural("open item") }}</a>
+        {{ "{{title}}" }}{% endif %}"""
+    assert list(messages(source)) == []
+
+
+def test_counting():
+    assert [counted("ar", n, "item") for n in (1, 2, 3, 11)] == ["1 عنصر", "عنصران", "3 عناصر", "11 عنصرًا"]
+    assert counted("de", 1234, "item") == "1,234 Items"
+    assert counted("de", 2, "unheard thing") == plural(2, "unheard thing") == "2 unheard things"
+
+
+def test_pages_are_in_the_chosen_language(site):
+    visitor = site.owner()
+    visitor.get("/", dashboard_language="de")
+    assert '<html lang="de" dir="ltr">' in visitor.page
+    assert "Neue Studie" in visitor.text
+    visitor.get("/studies/likert/raters")
+    assert "Tabelle der Bewertenden" in visitor.page, "the choice is kept"
+    visitor.get("/studies/likert/", dashboard_language="ar")
+    assert '<html lang="ar" dir="rtl">' in visitor.page
+    assert "المقيّمون عبر الزمن" in visitor.text
+    visitor.get("/", dashboard_language="xx")
+    assert '<html lang="ar" dir="rtl">' in visitor.page
+
+
+def test_the_browser_decides_where_nothing_was_chosen(site):
+    response = site.client.get("/dashboard/login", headers={"accept-language": "es-MX, en;q=0.5"})
+    assert '<html lang="es" dir="ltr">' in response.text
+    assert "Iniciar sesión" in response.text
+    assert '<html lang="en" dir="ltr">' in site.client.get("/dashboard/login").text
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_page_can_be_drawn_in_every_language(site, language):
+    visitor = site.owner()
+    visitor.get("/", dashboard_language=language)
+    plain = [
+        page.path
+        for page in all_pages()
+        if page.method == "GET" and set(re.findall(r"\{(\w+)", page.path)) <= {"study"}
+    ]
+    assert len(plain) > 10
+    for path in plain:
+        for study in ("likert", "draft") if "{study}" in path else ("",):
+            visitor.get(path.replace("{study}", study))
+            assert visitor.status in (200, 404, 409, 422), (path, study, visitor.text[:300])
+            assert "{1}" not in visitor.page, path
