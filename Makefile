@@ -87,7 +87,7 @@ $(VENV)-audit:
 
 audit: $(VENV)-audit  ## bandit over the code, known weaknesses of the libraries in deploy/requirements.lock
 	$(VENV)-audit/bin/bandit --quiet --configfile pyproject.toml --recursive src
-	$(VENV)-audit/bin/pip-audit --disable-pip --require-hashes --requirement deploy/requirements.lock
+	$(VENV)-audit/bin/pip-audit --strict --disable-pip --require-hashes --requirement deploy/requirements.lock
 
 lock: $(VENV)-audit  ## deploy/requirements.lock anew: the newest libraries of the server, with hashes
 	$(VENV)-audit/bin/uv pip compile pyproject.toml --extra postgres --universal --generate-hashes --python-version 3.11 \

@@ -79,6 +79,14 @@ def test_votes_in_json_are_recognised_and_read(tmp_path, name):
     assert (done.files[0].format, done.files[0].n_judgments) == ("votes", 3)
 
 
+def test_a_judgment_given_twice_is_found_in_json_of_one_line_too(tmp_path):
+    row = {"rater": "a", "item": "i", "system": "x", "criterion": "q"}
+    rows = [row | {"value": value} for value in (3, 4)]
+    for name, text in (("d.json", json.dumps(rows)), ("d.jsonl", "\n".join(map(json.dumps, rows)))):
+        with pytest.raises(ImportFileError, match=r"the rater 'a' has judged 'i' by 'x' for q .*already"):
+            bring(tmp_path, name, text, "long")
+
+
 def test_headers_in_capitals_and_a_spreadsheet(tmp_path):
     rows = [["Rater ID", "ITEM", "Criterion", "Value", "System"], ["a", "i", "q", 4, "x"], ["b", "i", "q", 2, "x"]]
     done = bring(tmp_path, "d.xlsx", workbook(rows), "long")

@@ -294,15 +294,17 @@ class MatchedFile:
         if value is None:
             return
         if not record.is_practice:
-            first = visit.lines.setdefault(target.number, record.line)
-            if first != record.line:
+            first = visit.lines.get(target.number)
+            if first is not None:
                 what = f"'{record.item}'" + (f" by '{target.system}'" if target.system else "")
+                where = f" on line {first}" if first != record.line else ""  # a file of JSON may have one line
                 self.intake.wrong(
                     record.line,
-                    f"the rater '{record.rater}' has judged {what} for {target.criterion} on line {first} already",
+                    f"the rater '{record.rater}' has judged {what} for {target.criterion}{where} already",
                     "keep one of the two",
                 )
                 return
+            visit.lines[target.number] = record.line
         visit.records.append(record)
         visit.targets.append(target)
         visit.values.append(value)
