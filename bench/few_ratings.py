@@ -141,14 +141,16 @@ def values_of(task: dict[str, Any], way: str, size: int, measured: str = "accura
 
 
 def show(folder: Path) -> None:
-    """Accuracies in %, ± half the 95% interval of the mean over draws of the ratings; then calibration errors."""
+    """Accuracies and calibration errors in %, ± half the 95% interval of the mean over draws of the ratings."""
     found = read(folder)
-    for measured in ("accuracy", "calibration"):
-        heads = [f"{LABELS[way]}, {size}" for size in SIZES for way in WAYS]
-        print("\n| new source | dialogues | " + " | ".join(heads) + " |\n" + "|---" * (len(heads) + 2) + "|")
-        for task in found:
-            cells = [_cell(values_of(task, way, size, measured)) for size in SIZES for way in WAYS]
-            print(f"| {task['name']} | {task['n_new']:,} | " + " | ".join(cells) + " |")
+    heads = [*LABELS.values(), *(f"calibration error, {way}" for way in WAYS)]
+    print("| new source | ratings | " + " | ".join(heads) + " |\n" + "|---" * (len(heads) + 2) + "|")
+    for task in found:
+        for size in SIZES:
+            columns = [(way, measured) for measured in ("accuracy", "calibration") for way in WAYS]
+            cells = [_cell(values_of(task, way, size, measured)) for way, measured in columns]
+            if any(cells):
+                print(f"| {task['name']} ({task['n_new']}) | {size} | " + " | ".join(cells) + " |")
     print("\n| new source | adapted beats the old one from | adapted beats new ratings alone up to |\n|---|---|---|")
     for task in found:
         wins = {way: [size for size in SIZES if _is_above(task, way, size)] for way in ("old", "new")}
@@ -192,7 +194,7 @@ def _chart(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     x: dict[str, Any] = {
         "field": "ratings",
         "type": "quantitative",
-        "scale": {"type": "log"},
+        "scale": {"type": "log", "domain": [15, 260]},
         "axis": {"values": list(SIZES)},
     }
     x |= {"title": "ratings of the new domain"}
@@ -210,8 +212,8 @@ def _chart(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "background": "white",
         "data": {"values": list(rows)},
         "facet": {"field": "source", "type": "nominal", "title": None, "sort": list(tasks())},
-        "columns": 3,
-        "spec": {"width": 220, "height": 150, "encoding": {"x": x, "color": colour}, "layer": layers},
+        "columns": 2,
+        "spec": {"width": 300, "height": 150, "encoding": {"x": x, "color": colour}, "layer": layers},
         "resolve": {"scale": {"y": "independent"}},
     }
 

@@ -4,9 +4,9 @@
 self-dialogues with planted faults and made-up ratings (``bench/_sources.py``; words and behaviour, the same settings for both,
 tested on 2,000 dialogues of other texts), and on grouped splits of ConvAI2's real ratings, of which 600 are inducing, with and
 without meaning, whose sentence encoder is most of the cost. ``python -m bench.large_evaluator train 10000 30000`` trains on
-that many and prints the seconds of each part; ``python -m bench.large_evaluator score 20000 EVALUATOR --ray`` scores that many
-in this process and on Ray and compares the numbers. Seconds are of the clock and of the processor: on a shared machine only the
-latter say what the work costs.
+that many and prints the seconds of each part; ``encode 2000`` says what the sentence encoder adds to that. ``python -m
+bench.large_evaluator score 20000 EVALUATOR --ray`` scores that many in this process and on Ray and compares the numbers.
+Seconds are of the clock and of the processor: on a shared machine only the latter say what the work costs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench._sources import convai2, planted, self_dialogues
+from bench._sources import N_TURNS, convai2, planted, self_dialogues
 from dialometer.learned.data.measures import accuracy, paired_difference
 from dialometer.learned.data.pairs import numbered_gap_pairs
 from dialometer.learned.data.splits import grouped_splits, rows_of
@@ -42,6 +42,7 @@ from dialometer.learned.gaussian.kernel import (
 )
 from dialometer.learned.gaussian.training import fit_gaussian, folds_of, save_gaussian
 from dialometer.neural.engines import OnRay
+from dialometer.neural.fast_encoding import packaged_vectors
 from dialometer.neural.work import Work, default_cache
 
 WAYS = ("exact", "inducing", "inducing, without meaning")
@@ -143,6 +144,22 @@ def train_many(sizes: Sequence[int], aspects: Sequence[Aspect], out: Path | None
         )
 
 
+def encode_some(n: int) -> None:
+    """What the sentence encoder costs, and how many distinct utterances a dialogue has."""
+    talks = self_dialogues()
+    texts = list(dict.fromkeys(text for talk in talks for text in talk[:N_TURNS]))
+    some = [texts[int(k)] for k in np.random.default_rng(SEED).permutation(len(texts))[:n]]
+    packaged_vectors(some[:64])
+    begin = time.process_time()
+    packaged_vectors(some)
+    cost_s = (time.process_time() - begin) / n
+    share = len(texts) / len(talks)
+    print(
+        f"{1000 * cost_s:.2f} ms of processor time an utterance; {share:.1f} distinct ones a dialogue, so "
+        f"{100_000 * share * cost_s / 2 / 60:.0f} minutes of two cores for 100,000 dialogues; load {os.getloadavg()[0]:.0f}"
+    )
+
+
 def score_many(n: int, evaluator: Path, *, has_ray: bool) -> None:
     """Seconds of scoring, and whether Ray gives the same numbers."""
     dialogues = [row.dialogue for row in planted(n, SEED + 1)]
@@ -172,6 +189,7 @@ def main() -> int:
     learning.add_argument("sizes", type=int, nargs="+")
     learning.add_argument("--meaning", action="store_true", help="with sentence vectors, which take most of the time")
     learning.add_argument("--out", type=Path, help="keep the evaluators here")
+    commands.add_parser("encode").add_argument("n", type=int)
     scoring = commands.add_parser("score")
     scoring.add_argument("n", type=int)
     scoring.add_argument("evaluator", type=Path)
@@ -181,6 +199,8 @@ def main() -> int:
         run_accuracy(given.folder)
     elif given.command == "train":
         train_many(given.sizes, ASPECTS if given.meaning else ASPECTS[:2], given.out)
+    elif given.command == "encode":
+        encode_some(given.n)
     else:
         score_many(given.n, given.evaluator, has_ray=given.ray)
     return 0
