@@ -5,7 +5,8 @@ adapted.
 all three on the rest of the new source: pairs of dialogues whose ratings lie two points or more apart. Drawn are whole users
 (or blocks of neighbours), so that nobody is on both sides. Every pair of sources is kept in its own file; several processes may
 share the work (``--part 1/4``). ``python -m bench.few_ratings table FOLDER`` prints the accuracies, and from how many ratings
-on adapting beats each; ``python -m bench.few_ratings figure FOLDER docs/images/how-many-ratings.svg`` draws them.
+on adapting beats each; ``python -m bench.few_ratings figure FOLDER docs/images/how-many-ratings.svg`` draws them. ``python -m
+bench.few_ratings knows FOLDER`` asks whether the old evaluator knows where it does not know.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bench._sources import convai2, planted, recommenders, simulated
-from dialometer.learned.data.calibration import reliability
+from dialometer.learned.data.calibration import reliability, sigmoid
 from dialometer.learned.data.evaluator import FILE
 from dialometer.learned.data.measures import accuracy
 from dialometer.learned.data.pairs import numbered_gap_pairs
@@ -114,6 +115,39 @@ def draw(groups: Any, size: int, rng: np.random.Generator) -> tuple[Any, Any]:
     n_used = int(np.searchsorted(np.cumsum(np.bincount(groups)[order]), size)) + 1
     is_drawn = np.isin(groups, order[:n_used])
     return np.sort(rng.permutation(np.flatnonzero(is_drawn))[:size]), np.flatnonzero(~is_drawn)
+
+
+def knows(folder: Path) -> None:
+    """The old evaluator on the new source without any new rating: how often it is right, how often it expects to be, and on the half
+    of the pairs that it should know best, by the probability it gives and by the familiarity of the less familiar dialogue.
+    """
+    heads = [
+        "pairs",
+        "right",
+        "expected",
+        "calibration error",
+        "likeliest half",
+        "most familiar half",
+        "unlike training",
+    ]
+    print("| new source | " + " | ".join(heads) + " |\n" + "|---" * (len(heads) + 1) + "|")
+    work = Work(device="cpu", cache=default_cache())
+    for name, make in tasks().items():
+        old, new = make()
+        evaluator = old_evaluator(folder, old, work)
+        scores = evaluator.score_table(describe([row.dialogue for row in new], work))
+        pairs = numbered_gap_pairs(new, 0.0)
+        gaps = scores.values[pairs.better] - scores.values[pairs.worse]
+        known = np.minimum(scores.familiarity[pairs.better], scores.familiarity[pairs.worse])
+        shares = [
+            (gaps > 0).mean(),
+            sigmoid(np.abs(gaps)).mean(),
+            reliability(gaps, 1.0).calibration_error,
+            (gaps[np.abs(gaps) >= np.median(np.abs(gaps))] > 0).mean(),
+            (gaps[known >= np.median(known)] > 0).mean(),
+            evaluator.is_unlike_training(scores).mean(),
+        ]
+        print(f"| {name} | {len(pairs):,} | " + " | ".join(f"{100 * share:.1f}" for share in shares) + " |", flush=True)
 
 
 def run(folder: Path, part: int, n_parts: int) -> None:
@@ -226,12 +260,15 @@ def main() -> int:
     running.add_argument("folder", type=Path)
     running.add_argument("--part", default="1/1", help="which part of the work, of how many")
     commands.add_parser("table").add_argument("folder", type=Path)
+    commands.add_parser("knows").add_argument("folder", type=Path)
     drawing = commands.add_parser("figure")
     drawing.add_argument("folder", type=Path)
     drawing.add_argument("out", type=Path)
     given = parser.parse_args()
     if given.command == "table":
         show(given.folder)
+    elif given.command == "knows":
+        knows(given.folder)
     elif given.command == "figure":
         draw_figure(given.folder, given.out)
     else:

@@ -25,15 +25,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench._sources import convai2, dialogue, planted, recommenders, self_dialogues, simulated, with_faults
-from bench.few_ratings import old_evaluator
-from dialometer.learned.data.calibration import reliability, sigmoid
 from dialometer.learned.data.measures import accuracy, accuracy_estimate
 from dialometer.learned.data.pairs import NumberedPairs, numbered_gap_pairs
 from dialometer.learned.data.rated import RatedDialogue
 from dialometer.learned.data.splits import groups_of
 from dialometer.learned.gaussian.features import FeatureTable, describe
-from dialometer.learned.gaussian.kernel import KernelSettings, effect_kernel, fit_describer, fit_process, likeness
-from dialometer.learned.gaussian.training import fit_gaussian
+from dialometer.learned.gaussian.kernel import (
+    ASPECTS,
+    Aspect,
+    KernelSettings,
+    effect_kernel,
+    fit_describer,
+    fit_process,
+    likeness,
+)
 from dialometer.neural.work import Work, default_cache
 
 Floats = NDArray[np.float64]
@@ -42,7 +47,7 @@ N_DAYS = 3
 """Of ConvAI2; the fourth has more dialogues than these together and would make every training several times as long."""
 SEED = 22
 SOURCE_VARIANCE = 30.0
-N_ANOMALIES = 600
+N_ANOMALIES = 400
 RECIPE, ANOMALY, TOGETHER, CONVAI2 = "ratings of all other sources", "learned anomaly", "chosen together", "ConvAI2"
 
 
@@ -54,8 +59,6 @@ class Source:
     rated: list[RatedDialogue]
     table: FeatureTable
     pairs: NumberedPairs
-    wide: NumberedPairs
-    """All pairs of different ratings."""
 
 
 def sources(work: Work) -> list[Source]:
@@ -72,7 +75,7 @@ def sources(work: Work) -> list[Source]:
 
 def _source(name: str, rated: list[RatedDialogue], length: int | None, work: Work) -> Source:
     table = describe([row.dialogue for row in rated], work)
-    return Source(name, rated, table, numbered_gap_pairs(rated, 3, length), numbered_gap_pairs(rated, 0.0))
+    return Source(name, rated, table, numbered_gap_pairs(rated, 3, length))
 
 
 def _column(table: FeatureTable, name: str) -> Floats:
@@ -106,22 +109,20 @@ class AnomalyScores:
         chats = [convai[int(n)].dialogue for n in rng.permutation(len(convai))[: N_ANOMALIES // 2]]
         said = [[turn.text for turn in chat.turns] for chat in chats]
         written = self_dialogues()[2000 : 2000 + N_ANOMALIES // 2]
-        self.by_convai, self.by_self = (self._fit(talks, rng) for talks in (said, written))
+        self.by_convai, self.by_self = (self._made(talks, rng) for talks in (said, written))
 
-    def _fit(self, talks: Sequence[list[str]], rng: np.random.Generator) -> Any:
+    def _made(self, talks: Sequence[list[str]], rng: np.random.Generator) -> Source:
         texts = [text for talk in talks for text in talk]
         rated = []
         for number, talk in enumerate(talks):
             for kind, turns in (("whole", talk[:20]), ("faulty", with_faults(talk[:20], 0.4, texts, rng))):
                 rating = 5.0 if kind == "whole" else 1.0
                 rated.append(RatedDialogue(dialogue(f"{kind}-{number}", turns), rating, f"t{number}", "made", None))
-        return fit_gaussian(
-            rated, aspects=("behaviour", "meaning"), table=describe([row.dialogue for row in rated], self.work)
-        ).evaluator
+        return _source("made", rated, None, self.work)
 
     def __call__(self, source: Source) -> Floats:
-        evaluator = self.by_self if source.name.startswith("ConvAI2") else self.by_convai
-        return np.asarray(evaluator.score_table(source.table).values)
+        made = self.by_self if source.name.startswith(CONVAI2) else self.by_convai
+        return scores_by([made], [source], ("behaviour", "meaning"))[source.name]
 
 
 def joined(tables: Sequence[FeatureTable]) -> FeatureTable:
@@ -137,27 +138,32 @@ def joined(tables: Sequence[FeatureTable]) -> FeatureTable:
 
 
 def scores_without(left_out: Sequence[Source], every: Sequence[Source]) -> dict[str, Floats]:
-    """Scores of the sources left out, by a process trained on all the others with the source as a random effect."""
+    """Scores of the sources left out, by a process trained on all the others."""
     names = {source.name for source in left_out}
-    inside = [source for source in every if source.name not in names]
+    return scores_by([source for source in every if source.name not in names], left_out)
+
+
+def scores_by(
+    inside: Sequence[Source], tested: Sequence[Source], aspects: Sequence[Aspect] = ASPECTS
+) -> dict[str, Floats]:
+    """Scores by a process with the default settings, the source and the user as random effects."""
     table = joined([source.table for source in inside])
     rated = [row for source in inside for row in source.rated]
     place = [source.name for source in inside for _ in source.rated]
-    describer, settings = fit_describer(table), KernelSettings()
+    describer, settings = fit_describer(table, aspects), KernelSettings()
     known = describer(table)
     users = [f"{name} {group}" for name, group in zip(place, groups_of(rated), strict=True)]
     effects = settings.effect * effect_kernel(users) + SOURCE_VARIANCE * effect_kernel(place)
     ratings = np.array([row.rating for row in rated])
-    posterior = fit_process(
-        likeness(known, known).kernel(settings), ratings, np.full(len(rated), settings.noise), effects
-    )
+    kernel = likeness(known, known).kernel(settings)
+    posterior = fit_process(kernel, ratings, np.full(len(rated), settings.noise), effects)
     return {
-        source.name: posterior.predict(likeness(describer(source.table), known).kernel(settings)) for source in left_out
+        source.name: posterior.predict(likeness(describer(source.table), known).kernel(settings)) for source in tested
     }
 
 
-def compute(folder: Path) -> dict[str, Any]:
-    """Accuracies of everything on every source, what nested choice took, and what abstaining is worth."""
+def compute() -> dict[str, Any]:
+    """Accuracies of everything on every source, and what nested choice took."""
     work = Work(device="cpu", cache=default_cache())
     every = sources(work)
     anomaly = AnomalyScores([row for source in every if source.name.startswith(CONVAI2) for row in source.rated], work)
@@ -165,7 +171,7 @@ def compute(folder: Path) -> dict[str, Any]:
     for source in every:
         free[source.name][ANOMALY] = anomaly(source)
     twice = {frozenset((a.name, b.name)): scores_without((a, b), every) for a, b in combinations(every, 2)}
-    found: dict[str, Any] = {"rows": {}, "chosen": {}, "abstaining": abstaining(every, folder, work)}
+    found: dict[str, Any] = {"rows": {}, "chosen": {}}
     for test in every:
         others = [source for source in every if source.name != test.name]
         inner = {
@@ -177,7 +183,7 @@ def compute(folder: Path) -> dict[str, Any]:
         own[TOGETHER] = added(own, chosen)
         groups = groups_of(test.rated)
         estimates = {
-            name: accuracy_estimate(values, test.pairs, groups=groups, n_resamples=400) for name, values in own.items()
+            name: accuracy_estimate(values, test.pairs, groups=groups, n_resamples=200) for name, values in own.items()
         }
         found["rows"][test.name] = {name: [one.value, one.low, one.high] for name, one in estimates.items()}
         found["chosen"][test.name] = chosen
@@ -215,34 +221,6 @@ def added(signals: dict[str, Floats], chosen: Sequence[str]) -> Floats:
     return total
 
 
-def abstaining(every: Sequence[Source], folder: Path, work: Work) -> list[dict[str, Any]]:
-    """ConvAI2's evaluator on each source: all pairs, and the half that it should know best, by its probability and by familiarity."""
-    days = [source for source in every if source.name.startswith(CONVAI2)]
-    rows = []
-    for test in every:
-        rated = [row for source in days if source.name != test.name for row in source.rated]
-        evaluator = old_evaluator(folder, rated, work)
-        scores = evaluator.score_table(test.table)
-        better, worse = test.wide.better, test.wide.worse
-        gaps = scores.values[better] - scores.values[worse]
-        known = np.minimum(scores.familiarity[better], scores.familiarity[worse])
-        is_likely, is_known = np.abs(gaps) >= np.median(np.abs(gaps)), known >= np.median(known)
-        rows.append(
-            {
-                "source": test.name,
-                "pairs of different ratings": len(gaps),
-                "right": float((gaps > 0).mean()),
-                "expected by its probabilities": float(sigmoid(np.abs(gaps)).mean()),
-                "calibration error": reliability(gaps, 1.0).calibration_error,
-                "likeliest half": float((gaps[is_likely] > 0).mean()),
-                "most familiar half": float((gaps[is_known] > 0).mean()),
-                "median familiarity": float(np.median(scores.familiarity)),
-                "unlike its training dialogues": float(evaluator.is_unlike_training(scores).mean()),
-            }
-        )
-    return rows
-
-
 def show(found: dict[str, Any]) -> None:
     """The tables, in %."""
     names = list(next(iter(found["rows"].values())))
@@ -253,11 +231,6 @@ def show(found: dict[str, Any]) -> None:
     print("\n| tested on | chosen on the other sources |\n|---|---|")
     for source, chosen in found["chosen"].items():
         print(f"| {source} | {', '.join(chosen)} |")
-    heads = [name for name in found["abstaining"][0] if name != "source"]
-    print("\n| ConvAI2's evaluator on | " + " | ".join(heads) + " |\n" + "|---" * (len(heads) + 1) + "|")
-    for row in found["abstaining"]:
-        cells = [f"{row[name]:,}" if isinstance(row[name], int) else f"{100 * row[name]:.1f}" for name in heads]
-        print(f"| {row['source']} | " + " | ".join(cells) + " |")
 
 
 def main() -> int:
@@ -266,7 +239,7 @@ def main() -> int:
     path = folder / "sources.json"
     if not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(compute(folder)), encoding="utf-8")
+        path.write_text(json.dumps(compute()), encoding="utf-8")
     show(json.loads(path.read_text(encoding="utf-8")))
     return 0
 
