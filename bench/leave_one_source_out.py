@@ -226,11 +226,16 @@ def show(found: dict[str, Any]) -> None:
     names = list(next(iter(found["rows"].values())))
     print("| tested on | " + " | ".join(names) + " |\n" + "|---" * (len(names) + 1) + "|")
     for source, row in found["rows"].items():
-        cells = [f"{100 * row[name][0]:.1f} ({100 * row[name][1]:.0f}–{100 * row[name][2]:.0f})" for name in names]
+        cells = [_cell(*row[name]) for name in names]
         print(f"| {source} | " + " | ".join(cells) + " |")
     print("\n| tested on | chosen on the other sources |\n|---|---|")
     for source, chosen in found["chosen"].items():
         print(f"| {source} | {', '.join(chosen)} |")
+
+
+def _cell(value: float, low: float, high: float) -> str:
+    interval = f" ({100 * low:.0f}–{100 * high:.0f})" if np.isfinite(low) else ""
+    return f"{100 * value:.1f}{interval}"
 
 
 def main() -> int:
