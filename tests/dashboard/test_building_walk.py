@@ -1,4 +1,4 @@
-"""Two studies built from nothing in Chromium, by the forms alone, with the pointer and the keyboard."""
+"""Every template's study built from nothing in Chromium, by the forms alone, with the pointer and the keyboard."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from dashboard_serving import serving_site
 from playwright.sync_api import Page, expect
 from test_building import PageForm, build, differing_parts
 from test_dashboard_walk import come_in, examine, open_page  # noqa: F401
+
+from dialometer.design.templates import template_names
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -88,7 +90,7 @@ class BrowserForm(PageForm):
         expect(self.page.get_by_role("status").first).to_contain_text("Saved.")
 
 
-@pytest.mark.parametrize("name", ["compare", "pairs"])
+@pytest.mark.parametrize("name", template_names())
 def test_a_study_is_built_in_the_browser(tmp_path, open_page, name):  # noqa: F811
     parent = tmp_path / "studies"
     parent.mkdir()

@@ -15,7 +15,7 @@ from dialometer.analysis.base.data import APART, OTHER_SOURCE, PRACTICE, UNREAD,
 from dialometer.analysis.base.exploring import DataChoice, explored, in_words
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.opening import answer, certainty, headlines, next_steps, verdict_table
-from dialometer.analysis.base.wording import cell_names, listed, n_of
+from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, cell_names, listed, n_of
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol
@@ -276,7 +276,7 @@ def analyse(
     verdicts = tuple(verdict for part in findings for verdict in part.verdicts)
     summary = Summary(
         answer=answer(findings or [first]),
-        certainty=certainty(first, has_comparisons=bool(declared.comparisons) or not len(data.judgments)),
+        certainty=certainty(first, has_comparisons=bool(only or declared.comparisons) or not len(data.judgments)),
         headlines=headlines(findings),
         exclusions=exclusions_table(data),
         balance=balance_table(data) if len(study.cells) > 1 else None,
@@ -294,7 +294,12 @@ def analyse(
         sections=tuple(
             _without(first.figure, section)
             for section in (
-                *(section for part in findings for section in part.sections),
+                *(
+                    section
+                    for part in findings
+                    for section in part.sections
+                    if not (only and section.title == CONFIRMATORY_TITLE)  # there is none, and that is no advice here
+                ),
                 *(section for part in findings for section in part.closing),
             )
         ),

@@ -194,7 +194,8 @@ class OutputReader:
                 remedy="name them: --systems first,second; or give one file for each system",
             )
         self.notes.append(
-            f"systems are the columns {', '.join(columns)}; if some are not, name those that are: --systems"
+            f"systems are the columns {', '.join(columns)}; if some are not, name those that are "
+            "(--systems, or the field under the file)"
         )
         return columns
 

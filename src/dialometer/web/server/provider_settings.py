@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from dialometer.errors import DialometerError
+from dialometer.storage.access.accounts import ROLES, Role
 
 SECRET_VARIABLE = "DIALOMETER_OIDC_SECRET"
 """The environment variable with the client's secret; it is never an option, so that no list of processes shows it."""
-ROLES = ("guest", "viewer", "editor", "owner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class ProviderSettings:
     client_id: str
     allowed: tuple[str, ...]
     """Addresses (``ada@example.org``) and whole domains (``@example.org``)."""
-    role: str = "guest"
+    role: Role = "guest"
     """What a new account may do; a guest sees nothing before an owner gives it a study."""
     label: str = ""
     """How the provider is called on the login page; its host by default."""
@@ -47,11 +47,12 @@ class ProviderSettings:
                 where="--oidc-allow",
                 remedy="such as ada@example.org, or @example.org for everybody there",
             )
-        if role not in ROLES:
+        known = next((one for one in ROLES if one == role), None)
+        if known is None:
             raise DialometerError(
                 f"there is no role '{role}'", where="--oidc-role", remedy=f"one of {', '.join(ROLES)}"
             )
-        return cls(issuer, client_id, clean, role, label)
+        return cls(issuer, client_id, clean, known, label)
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Self:

@@ -108,7 +108,7 @@ class ProviderPages:
                 identity.subject,
                 made,
                 settings.role,
-                at_ms,  # type: ignore[arg-type]
+                at_ms,
             )
             audit.add(account.name, "made the account", f"{account.role}, at {self.provider.label}", at_ms)
         elif sent.account_id is not None:

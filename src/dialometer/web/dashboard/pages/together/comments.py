@@ -25,11 +25,12 @@ def comments(dashboard: Dashboard, request: PageRequest) -> Response:
     dashboard.studies.folders.folder(request.study)  # raises where there is no such study
     state = request.query.get("state", "open")
     shown = [thread for thread in dashboard.comments.threads(request.study) if state != "open" or thread.first.is_open]
-    part = request.query.get("part", "")
+    part, whole = request.query.get("part", ""), dashboard.studies.checked(request.study)[0]
     return dashboard.show(
         "comments.html",
         request,
         study=request.study,
+        title=whole.spec.title if whole else request.study,
         is_open=dashboard.studies.is_open(request.study),
         threads=shown,
         n_open=dashboard.comments.n_open(request.study),
