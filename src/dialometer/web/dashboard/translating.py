@@ -22,7 +22,7 @@ from jinja2.ext import Extension
 
 from dialometer.flow.language import accepted_languages, is_right_to_left, nearest_language, own_name, plural_category
 
-ATTRIBUTES = ("aria-label", "title", "placeholder", "alt", "data-confirm")
+ATTRIBUTES = ("aria-label", "title", "placeholder", "alt", "data-confirm", "data-copy")
 _TAG = re.compile(
     r"""(?P<comment>\{\#.*?\#\}|<!--.*?-->)|(?P<block>\{%.*?%\})|(?P<raw><(?:script|style)\b.*?</(?:script|style)>)"""
     r"""|(?P<tag><(?:\{\{.*?\}\}|\{%.*?%\}|"[^"]*"|'[^']*'|[^<>"'{]|\{(?![{%]))+>)""",
