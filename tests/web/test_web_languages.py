@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 import yaml
@@ -13,8 +14,10 @@ from dialometer.design.load import load_study
 from dialometer.design.translations import translations_yaml, with_texts
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
+from dialometer.model.rater_text import RaterText
+from dialometer.model.scale import Scale
 from dialometer.model.study import translation_file
-from dialometer.model.translation import study_texts
+from dialometer.model.translation import Translation, study_texts
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 
@@ -168,3 +171,33 @@ def test_simulated_raters_in_all_languages_and_a_report_by_language(site, transl
     assert {answer.value for answer in answers if answer.question == "english"} <= {
         *yaml.safe_load((study.folder / "study.yaml").read_text())["scales"]["english"]["options"]
     }
+
+
+def test_texts_and_options_of_a_plug_in_are_there_by_themselves(make_study):
+    class Thermometer(Scale):
+        type: Literal["thermometer"] = "thermometer"
+        cold_label: RaterText = "Cold"
+        port: str = "usb"
+
+        def parse(self, raw, alternatives=()):
+            return str(raw)
+
+        def categories(self):
+            return ["frozen", "warm", "3"]
+
+    study = make_study(languages=["en", "de"])
+    scales = {**study.spec.scales, "heat": Thermometer()}
+    study = replace(study, spec=study.spec.model_copy(update={"scales": scales}))
+    own = {key: text for key, text in study_texts(study).items() if key.startswith("scales.heat")}
+    assert own == {
+        "scales.heat.cold_label": "Cold",
+        "scales.heat.options.frozen": "frozen",
+        "scales.heat.options.warm": "warm",
+    }
+    said = {
+        "scales.heat.cold_label": Translation("Cold", "Kalt"),
+        "scales.heat.options.warm": Translation("warm", "heiß"),
+    }
+    scale = replace(study, translations={"de": said}).in_language("de").spec.scales["heat"]
+    assert (scale.cold_label, scale.option_words("warm"), scale.option_words("frozen")) == ("Kalt", "heiß", "frozen")
+    assert scale.categories() == ["frozen", "warm", "3"], "what is stored stays the same"

@@ -37,15 +37,19 @@ class Translation:
 def study_texts(study: Study) -> dict[str, str]:
     """Every text that raters read, by its key: the path of the text in the study, such as ``criteria.clarity.question``.
 
-    Texts of items are among them where the study has its items translated.
+    Texts of items are among them where the study has its items translated. They are found once, since a study never changes.
     """
-    texts: dict[str, str] = {}
+    place = ("texts by key",)
+    if place not in study.remembered:
+        found: dict[str, str] = {}
 
-    def note(key: str, text: str) -> str:
-        texts.setdefault(key, text)
-        return text
+        def note(key: str, text: str) -> str:
+            found.setdefault(key, text)
+            return text
 
-    _replaced(study, note)
+        _replaced(study, note)
+        study.remembered[place] = found
+    texts: dict[str, str] = study.remembered[place]
     return texts
 
 
