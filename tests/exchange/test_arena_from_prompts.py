@@ -42,6 +42,10 @@ def test_a_folder_of_prompts_becomes_a_study(here):
     [
         (("systems.yaml", SYSTEMS.replace("  - {name: two", "  - {name: one")), "one"),
         (("systems.yaml", SYSTEMS.replace("scripted", "scriptet")), "unknown agent 'scriptet'"),
+        (
+            ("systems.yaml", "systems:\n  - {name: one, agent: {type: scripted}}\n"),
+            "add 'options:', and below it 'otherwise:'",
+        ),
         (("prompts/basil.md", " \n"), "the file is empty"),
         (("prompts/rice-cooking.md", "How long?"), "two files are called 'rice_cooking'"),
     ],

@@ -144,3 +144,27 @@ def test_a_leaderboard_with_covariates():
         dm.leaderboard_with_covariates(table.with_columns(gaps), ["words"])
     with pytest.raises(DialometerError, match="no texts to count style in"):
         dm.leaderboard_with_covariates(pl.DataFrame(BATTLES))
+
+
+def test_a_table_without_criteria_is_about_one():
+    """It was refused for want of a column that says the same in every row."""
+    rows = [
+        {
+            "rater": f"r{rater}",
+            "item": f"i{item}",
+            "system": system,
+            "value": int(RNG.integers(1, 6)),
+        }
+        for rater in range(6)
+        for item in range(5)
+        for system in ("old", "new")
+    ]
+    own = pd.DataFrame(rows)
+    named = dm.compare(own.assign(criterion="quality"), "new", "old", "quality")
+    assert dm.compare(own, "new", "old") == named
+    assert dm.icc(own).value == dm.icc(own.assign(criterion="value")).value
+    for column in ("system", "value"):
+        with pytest.raises(DialometerError, match=f"no column '{column}'"):
+            dm.compare(own.drop(columns=column), "new", "old")
+    with pytest.raises(DialometerError, match="no column 'criterion'"):
+        dm.compare(own, "new", "old", "quality")

@@ -231,22 +231,23 @@ def explain(
     """One problem for each thing that is wrong; alternatives of one union are told as one."""
     problems: dict[Path, Problem] = {}
     for detail in error.errors(include_url=False):
-        path = _real_path(
-            (*prefix, *detail["loc"]), source, is_missing=detail["type"] in ("missing", "extra_forbidden")
-        )
+        is_missing = detail["type"] in ("missing", "extra_forbidden")
+        path = (*prefix, *_real_path(tuple(detail["loc"]), source, prefix, is_missing=is_missing))
         if path in problems:
             continue
         line, column = source.at(path)
         message, remedy = _sentence(detail, model, tuple(detail["loc"]))
+        if is_missing and prefix and prefix not in source.positions:
+            remedy = f"add '{prefix[-1]}:', and below it {remedy.removeprefix('add ')}"
         problems[path] = Problem(message, remedy, file, line, column, ".".join(map(str, path)))
     return list(problems.values())
 
 
-def _real_path(loc: Path, source: Positioned, *, is_missing: bool) -> Path:
+def _real_path(loc: Path, source: Positioned, below: Path, *, is_missing: bool) -> Path:
     """Drops the names of union members that pydantic puts into a location."""
     path: Path = ()
     for step in loc:
-        if (*path, step) in source.positions:
+        if (*below, *path, step) in source.positions:
             path = (*path, step)
     return (*path, loc[-1]) if is_missing and (not path or path[-1] != loc[-1]) else path
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,9 @@ def icc(
 ) -> Estimate:
     """How far raters agree on a criterion: the intraclass correlation of ratings, from every judgment there is.
 
-    ``judgments`` is what :func:`~dialometer.public.studies.read_judgments` gives, or any table with ``rater``, ``item``,
-    ``criterion`` and ``value`` (and ``system``, where one item shows several; and ``scale``, where it is a magnitude).
+    ``judgments`` is what :func:`~dialometer.public.studies.read_judgments` gives, or any table with ``rater``, ``item`` and
+    ``value`` (and ``criterion``, where there are several; ``system``, where one item shows several; ``scale``, where it is a
+    magnitude).
     The number is that of the report for the same judgments: left alone, ``form`` follows from the design (two-way where
     raters share items, one-way where they do not), magnitudes enter as logarithms in the form of consistency, and a
     rater's repeated judgments of one thing are averaged. ``ICC(2,1)`` is the agreement of one rating, ``ICC(2,k)`` that of
@@ -47,7 +49,7 @@ def icc(
     The interval takes raters and items as samples and raters as unequal. ``method="classical"`` gives those of other
     software: McGraw & Wong's for complete ratings (pingouin, R psych), else the profile of the likelihood.
     """
-    rows = of_criterion(judgments, criterion).filter(pl.col("value").is_not_null())
+    rows = of_criterion(judgments, criterion, ("value",)).filter(pl.col("value").is_not_null())
     name = criterion_name(rows, criterion)
     if not len(rows):
         raise DialometerError(f"no judgment on '{name}' is a number", remedy="choose a rating criterion")
@@ -76,7 +78,7 @@ def compare(
     on raters' means). Choices between the two: the share that prefers ``first``, tested against one half; ties, "both are
     bad" and "cannot tell" are left out. In a report, the study's own declared comparisons come first; this is for looking.
     """
-    rows = of_criterion(judgments, criterion)
+    rows = of_criterion(judgments, criterion, ("system", "value"))
     label = f"{first} − {second}"
     systems = set(rows["system"].drop_nulls().to_list()) | _shown_systems(rows)
     for name in (first, second):
@@ -130,13 +132,20 @@ def _by_choices(rows: pl.DataFrame, first: str, second: str, confidence: float) 
     return clustered_preference(signed, kept["rater"].to_numpy(), confidence=confidence, label=label)
 
 
-def of_criterion(judgments: Any, criterion: str) -> pl.DataFrame:
-    """The judgments on one criterion, which need not be named where there is only one."""
+def of_criterion(judgments: Any, criterion: str, also: Sequence[str] = ()) -> pl.DataFrame:
+    """The judgments on one criterion, which need not be named where there is only one. ``also`` are further columns needed.
+
+    A table without a column of criteria is about one, which is called ``value``.
+    """
     table = to_frame(judgments)
-    missing = [name for name in ("rater", "item", "criterion") if name not in table.columns]
+    missing = [
+        name for name in ("rater", "item", *also, *(["criterion"] if criterion else [])) if name not in table.columns
+    ]
     if missing:
         remedy = "give the table of read_judgments, or one with its column names"
         raise DialometerError(f"the judgments have no column '{missing[0]}'", remedy=remedy)
+    if "criterion" not in table.columns:
+        table = table.with_columns(pl.lit("value").alias("criterion"))
     known = table["criterion"].unique(maintain_order=True).to_list()
     if not criterion and len(known) > 1:
         raise DialometerError("there are several criteria", remedy=f"name one of: {', '.join(map(str, known))}")
