@@ -77,7 +77,7 @@ def test_what_is_stored_is_told(folder, run):
     study = load_study(folder)
     with Store.open(folder / "study.db") as store:
         take_part(study, store, PERSON, now_ms(), SECRET)
-        consent = Flow(study, store).consent_version
+        consent = Flow(study, store).consent_version(store.sessions.all()[0])
     found = json.loads(run("--json").stdout)
     by_table = {one["table"]: one for one in found["stored"]}
     assert by_table["people"]["n_rows"] == 1

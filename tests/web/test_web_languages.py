@@ -118,6 +118,15 @@ def test_the_language_can_be_changed_until_the_first_answer(site, translated):
     assert here.only_session().language == "ar", "answers in two languages could not be told apart"
 
 
+def test_nothing_is_kept_of_the_language_of_who_declines(site, translated):
+    here = site(translated())
+    browser = here.browser().get("/", lang="de")
+    browser.send({"consent": "decline"} if browser.screen else {})
+    if here.only_session().state != "declined":
+        browser.send(consent="decline")
+    assert (here.only_session().state, here.only_session().language) == ("declined", "")
+
+
 def test_programs_choose_a_language(site, translated):
     here = site(translated())
     program = here.open_api("judge", language="de")

@@ -43,7 +43,7 @@ EXPLAINED: tuple[Kept, ...] = (
     ),
     Kept(
         "sessions",
-        "when a rater came and left, the condition drawn, how far they got, the version of the consent text",
+        "when a rater came and left, the condition drawn, the language, how far they got, the version of the consent text",
         "to give slots, to show the right screen, and to prove consent",
         ANSWERS,
     ),

@@ -52,6 +52,7 @@ def erase_sessions(connection: Connection, ids: Sequence[str], tables: Sequence[
             started_at_ms=started,
             last_seen_at_ms=seen,
             finished_at_ms=case((finished.is_(None), None), else_=finished - finished % DAY_MS),
+            **({"language": ""} if tables is ERASED else {}),  # earlier revisions have no such column
         )
     )
     known = [rater for rater in raters if rater is not None]

@@ -88,6 +88,8 @@ class Service:
         self.settings = settings
         self.flow = Flow(study, store)
         self._pages = {study.spec.language: Pages(study)}
+        for language in study.spec.languages:
+            study.in_language(language)  # now, so that no rater waits for it
         self.chats = Chats(study, store, access=settings.agents)
         self.arenas = Arenas(self.flow, self.chats)
         _check_agents(study, self.chats)
