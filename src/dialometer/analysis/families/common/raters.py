@@ -426,7 +426,7 @@ def _excluded_table(data: StudyData) -> Table | None:
     ]
     n_more = len(rows) - len(body)
     return Table(
-        "raters_left_out",
+        "raters_excluded",
         "Raters excluded by quality rules",
         (Column("rater", "Rater"), Column("rule", "Rule"), Column("what", "What followed"), Column("reason", "Reason")),
         tuple(body),
