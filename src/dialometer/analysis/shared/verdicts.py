@@ -79,7 +79,7 @@ class DeclaredHypothesis:
 
     @cached_property
     def relevant(self) -> list[Estimate]:
-        """The tests that decide: those of the expected differences, the expected winner first; else all, the higher first."""
+        """The tests that decide: those of the expected differences, the expected winner first; else all, the higher system first."""
         if not self.comparison.expected or has_margin(self.comparison):
             is_turned = self.comparison.between != "factor"  # levels are compared one way round throughout the report
             return [_higher_first(test) if is_turned else test for test in self.tests.values()]

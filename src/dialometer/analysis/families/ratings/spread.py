@@ -190,7 +190,9 @@ def _without_level(measure: Measure) -> np.ndarray:
     level = np.zeros(len(measure.book.raters))
     for _ in range(N_ALTERNATIONS):  # least squares of raters and things in turn
         of_things = means_by_group(measure.y - level[measure.rater], measure.target, measure.n_targets)
-        level = means_by_group(measure.y - of_things[measure.target], measure.rater, len(level))
+        before, level = level, means_by_group(measure.y - of_things[measure.target], measure.rater, len(level))
+        if np.allclose(level, before, rtol=0.0, atol=1e-6, equal_nan=True):
+            break
     return np.asarray(measure.y - level[measure.rater])
 
 
