@@ -40,9 +40,9 @@ MOST_LEVELS = 250
 """Levels of the smaller of the two random factors up to which a mixed model is fitted; beyond it ratings weigh alike."""
 FEWEST_LEVELS = 8
 """Raters and items from which on a mixed model is trusted with their variance. With fewer its estimate is often near zero by
-chance, and Satterthwaite's formula then counts the other factor's degrees of freedom. Balanced designs of 30 to 150 raters
-without a difference: with 4 items 5 to 6% of single tests and 6 to 9% of three corrected ones are significant, with 8 items 5%
-and 5 to 6%; by the jackknife 1 to 5% and 0 to 5%. Two and three items: 6 to 9%, the jackknife 0 to 7%."""
+chance, and Satterthwaite's formula then counts the degrees of freedom of the other. In balanced studies of 30 to 150 raters without
+a difference (``python -m bench.calibrate.few_levels``), with 4 items 4 to 6% of single tests and 5 to 9% of three corrected
+ones were significant, with 8 items 4 to 5% and 4 to 6%; by the jackknife at most 5%. With 2 and 3 items it was 6 to 9%."""
 MIXED = "linear mixed model of differences within screens, REML, random raters and items"
 MIXED_INTERVAL = "Student's t with Satterthwaite's degrees of freedom"
 ROBUST = "linear mixed model of ratings, two-way jackknife over raters and items"
