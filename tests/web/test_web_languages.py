@@ -13,7 +13,10 @@ from dialometer.analysis.base.data import load_data
 from dialometer.design.load import load_study
 from dialometer.design.translations import translations_yaml, with_texts
 from dialometer.flow.engine import Flow
+from dialometer.flow.screen_json import screen_content
 from dialometer.flow.simulated import EngineAccess
+from dialometer.judges.items import ItemJudge
+from dialometer.judges.prompt import screen_prompt
 from dialometer.model.rater_text import RaterText
 from dialometer.model.scale import Scale
 from dialometer.model.study import translation_file
@@ -150,6 +153,14 @@ def test_programs_choose_a_language(site, translated):
 def screens(flow, session):
     for step in range(len(flow.path(session).steps)):
         yield flow.screen(replace(session, step=step))
+
+
+def test_a_judge_reads_the_language_it_is_given(translated):
+    study = translated()
+    judge = ItemJudge(study, None, None, "judge", study.rated_items[:1], language="de")
+    assert "Lesen Sie jede Antwort." in judge.instructions
+    question = judge._questions(next(judge._passes()))[0]
+    assert "Wie gut passt die Antwort?" in screen_prompt(screen_content(question.screen))
 
 
 def test_items_are_translated_where_the_study_says_so(site, translated):
