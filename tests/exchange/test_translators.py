@@ -13,6 +13,7 @@ from dialometer.design.templates import copy_template
 from dialometer.design.translations import translated_texts, translations_yaml, with_texts
 from dialometer.errors import DialometerError, ImportFileError
 from dialometer.exchange.translators.units import FORMATS, for_translators, take_over
+from dialometer.flow.study_check import check_all
 from dialometer.model.translation import Translation, study_texts
 
 TEXTS = {
@@ -163,6 +164,19 @@ def test_check_names_what_is_missing_outdated_unused_and_cannot_be_filled(study)
     assert problems["nothing is known under {{das}}"].severity == "error"
     assert problems["nothing is known under {{das}}"].file == "translations.de.yaml"
     assert problems["nothing is known under {{das}}"].line > 1
+
+
+def test_own_wording_in_another_language_is_checked_too(study):
+    path = study.folder / "study.yaml"
+    path.write_text(path.read_text() + "\nwording:\n  button.continue: Onwards\n")
+    study = load_study(study.folder)
+    translate(study, {"wording.button.continue": "Weiter zu {n}"})
+    (problem,) = [one for one in check_all(study.folder)[1] if one.severity == "error"]
+    assert problem.file == "translations.de.yaml"
+    assert "cannot fill in {n}" in problem.message
+    assert translate(study, {"wording.button.continue": "Weiter"}).in_language("de").spec.wording == {
+        "button.continue": "Weiter"
+    }
 
 
 def test_a_language_that_the_study_does_not_have(study):

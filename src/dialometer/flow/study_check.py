@@ -14,7 +14,7 @@ from dialometer.errors import Problem, StudyError
 from dialometer.flow.agents import agent_problems
 from dialometer.flow.language import wording_problems
 from dialometer.folder_files import read_text_inside
-from dialometer.model.study import Study
+from dialometer.model.study import Study, translation_file
 
 
 def check_all(folder: Path, access: AgentAccess | None = None) -> tuple[Study | None, list[Problem]]:
@@ -23,6 +23,10 @@ def check_all(folder: Path, access: AgentAccess | None = None) -> tuple[Study | 
     if study is not None:
         if study.spec.wording:
             problems += _placed(folder, wording_problems(study.spec.wording))
+            for language in study.spec.languages[1:]:
+                said = study.in_language(language).spec.wording
+                own = {key: text for key, text in said.items() if text != study.spec.wording[key]}
+                problems += [replace(one, file=translation_file(language)) for one in wording_problems(own)]
         problems = sorted(problems + agent_problems(study, access), key=lambda p: (p.file, p.line, p.column))
     return study, problems
 

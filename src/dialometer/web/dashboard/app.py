@@ -139,6 +139,7 @@ class DashboardGuard(Guard):
             if chosen and message["type"] == "http.response.start":
                 path = f"{self.dashboard.root}/dashboard"
                 cookie = f"{CHOICE}={chosen}; Path={path}; Max-Age=31536000; SameSite=lax; HttpOnly"
+                cookie += "; Secure" if scope["scheme"] == "https" else ""
                 message["headers"] = [*message["headers"], (b"set-cookie", cookie.encode())]
             await send(message)
 
