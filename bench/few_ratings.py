@@ -246,8 +246,8 @@ def _chart(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "background": "white",
         "data": {"values": list(rows)},
         "facet": {"field": "source", "type": "nominal", "title": None, "sort": list(tasks())},
-        "columns": 2,
-        "spec": {"width": 300, "height": 150, "encoding": {"x": x, "color": colour}, "layer": layers},
+        "columns": 3,
+        "spec": {"width": 220, "height": 150, "encoding": {"x": x, "color": colour}, "layer": layers},
         "resolve": {"scale": {"y": "independent"}},
     }
 
