@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
@@ -20,7 +20,7 @@ from markupsafe import Markup
 from dialometer.design.protocol import estimate_minutes
 from dialometer.flow.chat import MAX_MESSAGE_LENGTH
 from dialometer.flow.engine import Flow
-from dialometer.flow.language import Language, own_name
+from dialometer.flow.language import Language
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, ItemView, Screen, fill, number_words
 from dialometer.flow.steps import comprehension_rule
 from dialometer.markup.markdown import prepare
@@ -30,6 +30,7 @@ from dialometer.model.study import Study
 from dialometer.scales import SCALES
 from dialometer.web.rater.drawn_fields import DrawnFields
 from dialometer.web.rater.drawn_screens import DrawnScreens
+from dialometer.web.rater.language_choice import LanguageChoice, language_choices
 from dialometer.web.rater.layout import OTHER, Control, arrange, confirmation, doubt, make_controls, typed_answers
 from dialometer.web.rater.turn_drawing import TurnDrawing
 from dialometer.web.server.media import shown_recording
@@ -266,32 +267,6 @@ def drawn_alike(flow: Flow, session: Session, screen: Screen) -> Hashable | None
     else:
         shown = (task.block, task.systems, step.criteria, task.is_practice)
     return (session.draw.cell, step.key, shown, bool(session.consent_version))
-
-
-@dataclass(frozen=True, slots=True)
-class LanguageChoice:
-    """A language that a rater can choose; ``address`` is empty where a form sends the choice."""
-
-    tag: str
-    name: str
-    is_current: bool
-    address: str = ""
-
-
-def language_choices(
-    tags: Sequence[str], current: str, landing: str | None, hidden: Mapping[str, str]
-) -> list[LanguageChoice]:
-    """Languages to choose from; with the address of the first page (``landing``) each is a link to it."""
-    return [
-        LanguageChoice(
-            tag,
-            own_name(tag),
-            tag == current,
-            "" if landing is None else f"{landing.rstrip('/')}/?{urlencode({**hidden, 'lang': tag})}",
-        )
-        for tag in tags
-        if len(tags) > 1
-    ]
 
 
 MANY_OPTIONS = 12
