@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dialometer.neural.work import Work
-from dialometer.retrieval.fusion import FusionParts
+from dialometer.retrieval.fusion import FusionParts, Shortlist
 from dialometer.retrieval.knowledge_base import Answer, KnowledgeBase, assemble, read_knowledge_base
 from dialometer.retrieval.queries import Query, read_queries
 from dialometer.retrieval.retriever import FittedRetriever, make_retriever
@@ -270,6 +270,7 @@ def serving() -> None:
     large = assemble([Answer(f"{k}", f"{k:06d}") for k in range(N_LARGE)], pairs)
     encoder: Any = _ManyVectors(kb.questions)
     parts = FusionParts(large, encoder)
+    parts.shortlist = Shortlist(parts)
     fitted = FittedFused(Fused(n_tuning_epochs=0), large, parts, None)
     queries = asked[:100]
     clock, processor, short = [], [], []

@@ -38,7 +38,7 @@ Ints = NDArray[np.int64]
 
 ENCODED = tuple(f"{side}:{kind}" for kind in REPRESENTATIONS for side in ("question", "answer"))
 PARTS = (*ENCODED, "words")
-SHORTLIST_FROM = 50_000
+SHORTLIST_FROM = 500_000
 """Answers from which on only those near the question are scored, for one that takes all would take too long."""
 N_NEAR = 64
 """How many are near each text of the question, by question and by answer."""
