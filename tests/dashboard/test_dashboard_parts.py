@@ -184,6 +184,7 @@ def test_an_erased_session_keeps_its_place_in_the_chart():
     assert min(n for _, n in moved["active"]) == 0, "who comes and leaves at once was never fewer than nobody"
     assert [at for at, _ in over_time(marks[1:])["arrived"]] == [times[3]] * 3
     assert moved["screened out or declined"] == [(times[3], 1)]
+    assert not any(over_time([mark for mark in marks if mark.is_erased]).values()), "of them only the day is known"
 
 
 @pytest.mark.parametrize("span_ms", [1, 90_000, 3_600_000, 20 * 3_600_000, 3 * DAY_MS, 40 * DAY_MS, 900 * DAY_MS])

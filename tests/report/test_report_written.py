@@ -122,6 +122,13 @@ def test_how_the_numbers_were_made():
     assert two.remarks[1] == "B: proportion; 90% confidence interval: Wilson; n = 12."
     many = written((Column("a", "A", "estimate"), [Estimate(1, 3, f"method {i}") for i in range(5)]))
     assert many.remarks == ("Several methods, named for each row in the data files.",)
+    kappa, share = Estimate(0.4, 3, "Fleiss' kappa"), Estimate(0.5, 3, "raters alone")
+    named = write_table(
+        Table(
+            "t", "T", (Column("a", "Fleiss' kappa", "estimate"), Column("b", "Raters", "estimate")), ((kappa, share),)
+        )
+    )
+    assert named.remarks == ("Fleiss' kappa; n = 3.", "Raters alone; n = 3.")
 
 
 def test_a_method_is_written_once_where_only_tests_and_intervals_vary():

@@ -245,7 +245,8 @@ def _shared_notes(cells: Iterable[Cell]) -> tuple[str, ...]:
 
 
 def _methods(columns: Sequence[Column], by_column: Sequence[Sequence[Cell]]) -> tuple[str, ...]:
-    """Sentences on how the estimates were made: one for the table if all are alike, else one per column."""
+    """Sentences on how the estimates were made: one for the table if all are alike, else one per column, whose heading
+    is left out where the method begins with it."""
     sentences: dict[str, list[str]] = {}
     for column, cells in zip(columns, by_column, strict=True):
         known = [cell for cell in cells if isinstance(cell, Estimate) and cell.is_known]
@@ -253,7 +254,10 @@ def _methods(columns: Sequence[Column], by_column: Sequence[Sequence[Cell]]) -> 
             sentences.setdefault(_how(known), []).append(column.label)
     if len(sentences) == 1:
         return tuple(_sentence(how) for how in sentences)
-    return tuple(f"{', '.join(labels)}: {how}." for how, labels in sentences.items())
+    return tuple(
+        _sentence(how) if re.match(rf"{re.escape(listing)}(?!\w)", how, re.IGNORECASE) else f"{listing}: {how}."
+        for how, listing in ((how, ", ".join(labels)) for how, labels in sentences.items())
+    )
 
 
 def _sentence(text: str) -> str:

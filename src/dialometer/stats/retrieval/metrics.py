@@ -310,12 +310,16 @@ def compare_questions(
         spread = proportion(len(difference), len(difference), confidence=confidence)  # no resample differs from another
     else:
         spread = bootstrap_mean(a - b, groups, n_resamples=n_resamples, seed=seed, confidence=confidence)
+    drawn = f", {tested.n_resamples:,} drawn" if tested.seed is not None else ""
     return replace(
         tested,
+        method=f"{tested.method}{drawn}",
         value=spread.value,
         n=len(difference),
         low=spread.low,
         high=spread.high,
         confidence=confidence,
         interval_method=_over_questions(spread),
+        n_resamples=spread.n_resamples,
+        seed=spread.seed,
     )

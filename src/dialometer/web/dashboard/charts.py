@@ -127,7 +127,7 @@ def _lines_over_time(series: Sequence[Series], width: int) -> tuple[int, list[st
     height, left, right, top, bottom = 220, 40, 10, 10, 26
     xs = [x for line in series for x, _ in line.points]
     if not xs:
-        return 60, [_text(8, 34, "Nobody has come yet.", kind="empty")]
+        return 60, [_text(8, 34, "No arrival times to show yet.", kind="empty")]
     x0, x1 = min(xs), max(*xs, min(xs) + 60_000)
     y1 = max([1.0, *(y for line in series for _, y in line.points)])
 

@@ -246,12 +246,13 @@ def _hours_left(ended: Sequence[int], missing: int | None, share_kept: float, at
 def with_times(marks: Sequence[SessionMark]) -> list[SessionMark]:
     """Marks in the order of arrival, erased sessions at the time of the session before them (or after them).
 
-    Of an erased session only the day is kept, but sessions are numbered as they arrive, so their place is known.
+    Of an erased session only the day is kept, but sessions are numbered as they arrive, so their place is known. Where
+    all are erased there is no time to show.
     """
     ordered = sorted(marks, key=lambda mark: mark.ordinal)
     known = [mark for mark in ordered if not mark.is_erased]
     if not known:
-        return ordered
+        return []
     placed, at = [], known[0].started_at_ms
     for mark in ordered:
         at = at if mark.is_erased else mark.started_at_ms

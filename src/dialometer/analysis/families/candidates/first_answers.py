@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -128,6 +129,13 @@ class FirstAnswers:
     def pairs(self) -> Pairs:
         """All comparisons."""
         return {**self.declared, **self.others}
+
+    @property
+    def ranked(self) -> list[str]:
+        """The systems from best to worst; those without ratings come last."""
+        return sorted(
+            self.means, key=lambda label: -self.means[label].value if self.means[label].is_known else math.inf
+        )
 
 
 def first_answers(pool: Pool, options: Options, declared: Collection[str] = ()) -> FirstAnswers:
@@ -281,9 +289,10 @@ def _table(name: str, answers: FirstAnswers, options: Options) -> Table:
     rows: list[tuple[Cell, ...]] = []
     if answers.gold is not None:
         rows.append((GOLD, answers.gold, "", "", *_spread(pool, pool.is_gold)))
-    for k, label in enumerate(pool.labels):
+    for label in answers.ranked:
+        first = pool.first_answers(pool.labels.index(label))
         shares: tuple[Cell, ...] = (answers.shares[label],) if answers.gold is not None else ()
-        rows.append((label, answers.means[label], *shares, ranks.ranks[label], *_spread(pool, pool.first_answers(k))))
+        rows.append((label, answers.means[label], *shares, ranks.ranks[label], *_spread(pool, first)))
     return Table(
         name,
         "Average rating of first answers",
@@ -314,7 +323,7 @@ def _unrated(pool: Pool) -> tuple[str, ...]:
 
 def _figure(name: str, answers: FirstAnswers) -> Figure:
     gold = [Dot(GOLD, answers.gold)] if answers.gold is not None else []
-    dots = [*gold, *(Dot(label, answers.means[label]) for label in answers.pool.labels)]
+    dots = [*gold, *(Dot(label, answers.means[label]) for label in answers.ranked)]
     low, high = answers.pool.ends
     details = listed(f"{dot.label} {number(dot.estimate.value)}" for dot in dots if dot.estimate.is_known)
     return Figure(

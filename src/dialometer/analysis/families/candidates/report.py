@@ -122,9 +122,8 @@ def headlines(main: CandidateResults, correction: str) -> tuple[Headline, ...]:
 def figure(main: CandidateResults) -> Figure | None:
     """The average rating of the first answers, which the answer speaks of."""
     answers, (low, high) = main.answers, main.pool.ends
-    dots = [Dot(label, answers.means[label]) for label in main.pool.labels if label in answers.means]
-    if answers.gold is not None:
-        dots.append(Dot("gold answers", answers.gold))
+    gold = [Dot("gold answers", answers.gold)] if answers.gold is not None else []
+    dots = [*gold, *(Dot(label, answers.means[label]) for label in answers.ranked)]
     if not dots:
         return None
     details = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)

@@ -28,7 +28,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.base.wording import listed, n_of, p_words, system_label
+from dialometer.analysis.base.wording import correction_name, listed, n_of, p_words, system_label
 from dialometer.analysis.shared.comparisons import (
     compared_systems,
     comparison_title,
@@ -55,8 +55,8 @@ SAME, OTHER = "Same answer", "Other answer"
 NO_TEST = "no test"
 EXCLUSIONS, ZEROS, ITEMS = "Exclusions", "Zeros", "Items"
 NO_CHOICES = (
-    "No other choice applies to the comparison “{}”: no rater is excluded or flagged, and every other way to test it gives the "
-    "same numbers."
+    "No other choice applies to the comparison “{}”: no rater is excluded or flagged, and no other test of it here gives "
+    "other numbers."
 )
 
 
@@ -175,7 +175,7 @@ def sensitivity_section(data: StudyData, options: Options) -> Section:
         NAME,
         TITLE,
         _paragraphs(comparison, declared, outcomes, shown),
-        (_figure(comparison, declared, outcomes, shown), _table(declared, outcomes, shown)),
+        (_figure(comparison, declared, outcomes, shown), _table(declared, outcomes, shown, options.correction)),
     )
 
 
@@ -411,7 +411,7 @@ def _changes(declared: ChoiceOutcome, other: ChoiceOutcome) -> str:
     return f"{other.name}, where {listed([*parts, *more])}"
 
 
-def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: str) -> Table:
+def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: str, correction: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     is_percent = False
     for outcome in (declared, *outcomes):
@@ -428,7 +428,7 @@ def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: st
                 made if made is not None and made.is_known else None,
                 None if test is None else p_cell(p_adjusted(test)),
                 verdict,
-                len(labels) if outcome.tests else "",
+                "" if is_untested else len(labels),
             )
         )
     return Table(
@@ -437,7 +437,7 @@ def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: st
         (
             Column("choice", "Choice"),
             Column("estimate", "Estimate", "percent_estimate" if is_percent else "estimate"),
-            Column("p", "p (corrected)", "p_value"),
+            Column("p", f"p ({correction_name(correction)})", "p_value"),
             Column("agrees", "Same answer"),
             Column("n_changed", f"Tests changed, of {len(declared.tests)}", "count"),
         ),

@@ -375,7 +375,7 @@ ANALYSES.register("leaderboard")(Leaderboard())
 
 
 def _own_sections(data: StudyData, given: SystemVotes, options: Options, criteria: tuple[str, ...]) -> list[Section]:
-    """What arenas show beside the ranking, and standing with and without style wherever the texts are known."""
+    """What arenas show beside the ranking, and the ranking with and without style wherever the texts are known."""
     study = data.study
     criteria = tuple(name for name in criteria if name in given.criteria)
     sections = []

@@ -26,7 +26,7 @@ TITLE = "Ranking with and without style"
 MUCH_WIDER = 2.5
 """How many times as wide intervals may become by holding style equal before the report says that they carry nothing."""
 METHOD = Method(
-    "standing with and without style",
+    "ranking with and without style",
     "Bradley-Terry with the relative differences of length, headings, list items, bold type and code as covariates; ties as "
     "half wins, two-way jackknife over raters and items, Student's t",
     "long and formatted responses are preferred to a degree that does not depend on what they say",

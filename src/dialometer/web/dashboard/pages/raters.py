@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,7 +61,7 @@ def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Gri
         rule = logged.finding.rule.replace("_", " ")
         if rule not in rules:
             rules.append(rule)
-    counts = running.store.counts.judgments_by_session()
+    n_judgments = Counter({id_: of.judgments for id_, of in running.store.counts.judgments_by_session().items()})
     rows = [
         {
             "rater": names[mark.id],
@@ -76,9 +77,9 @@ def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Gri
             "minutes": None
             if mark.is_erased
             else round(((mark.finished_at_ms or mark.last_seen_at_ms) - mark.started_at_ms) / 60_000, 1),
-            "judgments": counts[mark.id].judgments if mark.id in counts else 0,
+            "judgments": n_judgments[mark.id],
             "flags": flags.get(mark.id, []),
-            "excluded": standing(mark),
+            "excluded": _analysis_of(mark, n_judgments[mark.id]),
         }
         for mark in marks
     ]
@@ -87,6 +88,12 @@ def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Gri
     left_out |= {"language"} if not running.study.spec.languages else set()
     columns = [column for column in _COLUMNS if column.name not in left_out]
     return Grid(f"{running.name}-raters", columns, rows, start="-started")
+
+
+def _analysis_of(mark: SessionMark, n_judgments: int) -> str:
+    """What becomes of a rater in the analysis; one without judgments is in no result."""
+    now = standing(mark)
+    return "no judgments" if now == "counts" and not n_judgments else now
 
 
 @page("/studies/{study}/raters/{ordinal:number}", role="viewer", of_running=True)
