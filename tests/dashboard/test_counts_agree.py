@@ -77,8 +77,8 @@ def fact(visitor, name):
 class PersonDoor(EngineAccess):
     """Lets what a simulated rater answers count as a person's."""
 
-    def arrive(self, external_id, at_ms):
-        return self.flow.arrive(external_id=external_id, source="person", at_ms=at_ms).session.id
+    def arrive(self, external_id, at_ms, language=""):
+        return self.flow.arrive(external_id=external_id, source="person", at_ms=at_ms, language=language).session.id
 
 
 def by_hand(folder):

@@ -142,6 +142,7 @@ def test_raters_sort_filter_and_leave_as_csv(ada, site):
     rows = rows_of(ada, "/studies/likert/raters")
     assert len(rows) == len(store.sessions.all())
     assert {row["rater"] for row in rows} == {f"R{s.ordinal:04d}" for s in store.sessions.all()}
+    assert all((row["judgments"] == "0") <= (row["excluded"] != "counts") for row in rows), "nothing of them counts"
     excluded = rows_of(ada, "/studies/likert/raters", only_excluded="excluded")
     assert len(excluded) == sum(s.is_excluded for s in store.sessions.all()) > 0
     assert all("gold" in row["flags"] or "attention" in row["flags"] for row in excluded)
