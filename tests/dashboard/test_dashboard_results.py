@@ -1,12 +1,15 @@
 """The answer so far: computed aside, with its interval and its warning, and every look written down."""
 
 import sys
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from dashboard_serving import report_command
 
 from dialometer.analysis.base.choose import analyse
+from dialometer.errors import DialometerError
 from dialometer.storage.looks import Look
 from dialometer.web.dashboard import live_report as looking
 from dialometer.web.dashboard.pages.after.results import history
@@ -153,3 +156,25 @@ def test_an_analysis_ends_with_the_server(make_site, studies_folder):
     assert process.wait(20) != 0
     wait_for(ada, "the analysis failed")
     assert site.store("likert").looks.all() == []
+
+
+def test_who_explores_much_starts_few_analyses(monkeypatch):
+    """What is explored waits in a short line, and the whole of a study never waits for a place in it."""
+    may_end = threading.Event()
+
+    def compute(_self, _running, _pulse, _options):
+        may_end.wait(30)
+        raise DialometerError("ended")
+
+    monkeypatch.setattr(looking.LiveReports, "_compute", compute)
+    reports = looking.LiveReports(("anything",))
+    running = SimpleNamespace(name="likert", store=SimpleNamespace(counts=SimpleNamespace(pulse=lambda: "1")))
+    asked = [reports.latest(running, "eve", ("--only", f"age>={age}")) for age in range(50)]
+    assert sum(status.has_begun for status in asked) == looking.MAX_WAITING
+    assert {status.problem for status in asked[looking.MAX_WAITING :]} == {looking.BUSY}
+    assert reports.latest(running, "ada").has_begun
+    may_end.set()
+    until = time.monotonic() + 30
+    while not reports.latest(running, "eve", ("--only", "age>=49")).has_begun:
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -8,6 +8,7 @@ import pytest
 from dialometer.design.load import load_study
 from dialometer.design.versions import Versions
 from dialometer.model.translation import study_texts
+from dialometer.web.dashboard.pages import translations
 
 
 @pytest.fixture
@@ -81,6 +82,30 @@ def test_two_people_at_the_same_text_lose_nothing(ada, folder):
     assert load_study(folder).in_language("de").spec.title == "Von Bob"
     kept = [version.file for version in Versions(folder).all()]
     assert kept.count("translations.de.yaml") == 3
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("moment", ["translated_texts", "with_texts"])
+def test_saves_of_two_people_at_the_same_moment_are_both_kept(ada, folder, monkeypatch, is_first, moment):
+    """Somebody else saves between reading the texts and writing them, also where the language has no file yet."""
+    ada.get("/studies/films/languages/de")
+    mine, other = row(ada.page, "title"), row(ada.page, "criteria.fluency.label")
+    if not is_first:
+        ada.post("/studies/films/languages/de", {**row(ada.page, "criteria.relevance.label"), "text": "Bezug"})
+    before = getattr(translations, moment)
+    waiting = [{**other, "text": "Sprache"}]
+
+    def meanwhile(*args):
+        found = before(*args)
+        if waiting:
+            monkeypatch.setattr(translations, moment, before)
+            ada.post("/studies/films/languages/de", waiting.pop())
+        return found
+
+    monkeypatch.setattr(translations, moment, meanwhile)
+    ada.post("/studies/films/languages/de", {**mine, "text": "Titel"})
+    said = {key: entry.text for key, entry in load_study(folder).translations["de"].items()}
+    assert said.items() >= {"title": "Titel", "criteria.fluency.label": "Sprache"}.items()
 
 
 @pytest.mark.parametrize("format_", ["po", "xliff"])

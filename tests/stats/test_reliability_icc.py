@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from dialometer.errors import NotEnoughData, UnknownName
 from dialometer.stats.icc.crossed import icc_crossed
-from dialometer.stats.icc.forms import FORMS, form_named, icc_of_counts, icc_replicates, spearman_brown
+from dialometer.stats.icc.forms import (
+    FORMS,
+    form_named,
+    has_mean_reliability,
+    icc_of_counts,
+    icc_replicates,
+    spearman_brown,
+)
 from dialometer.stats.icc.icc import icc
 from dialometer.stats.icc.one_way import icc_one_way
 from dialometer.stats.observations import cross, positions, stack
@@ -195,6 +202,21 @@ def test_negative_values_are_kept_and_explained():
     result = icc([[1, 3], [3, 1], [2, 2.2]], "ICC(3,1)")
     assert result.value < 0
     assert "no reliability" in result.notes[0]
+
+
+def test_raters_who_disagree_completely_have_no_reliable_mean():
+    """The mean square of items is 0: the single form is -1 / (k - 1), the average one divides by 0."""
+    opposed = np.array([[1, 5], [2, 4], [3, 3], [4, 2], [5, 1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert spearman_brown(-1.0, 2.0) == -math.inf
+        assert spearman_brown(np.array([-0.5, 0.5]), 3.0).tolist() == [-math.inf, 0.75]
+        assert not has_mean_reliability(-0.5, 3.0)
+        assert has_mean_reliability(-0.49, 3.0)
+        means = [icc(opposed, "ICC(3,k)"), icc_one_way(opposed.ravel(), np.repeat(np.arange(5), 2), "ICC(1,k)")]
+    assert icc(opposed, "ICC(3,1)").value == pytest.approx(-1)
+    assert [mean.is_known for mean in means] == [False, False]
+    assert "do not differ" in means[1].notes[0]
 
 
 def test_misuse_is_refused():

@@ -38,6 +38,8 @@ EDITING_S = 30
 _HASH = re.compile(r"[0-9a-f]{64}")
 ON_DISK = ""
 """Who is named for a content that was found in the folder and not saved here."""
+NO_FILE = "none"
+"""Instead of the hash of a content: there was no file yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,14 @@ class Version:
 def hash_of(content: bytes) -> str:
     """By what a content is known."""
     return hashlib.sha256(content).hexdigest()
+
+
+def state_of_file(path: Path) -> str:
+    """The hash of a file as it is now, :data:`NO_FILE` where there is none: what to save a change of it with."""
+    try:
+        return hash_of(path.read_bytes())
+    except FileNotFoundError:
+        return NO_FILE
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -118,14 +128,15 @@ class Versions:
     def save(self, file: str, content: bytes | None, by: str, at_ms: int, base: str = "") -> None:
         """Writes a file, or removes it where the content is None; what was there before is kept first.
 
-        With ``base``, the hash of what was edited, nothing is written over anything else: :class:`SavedMeanwhile`.
+        With ``base``, the hash of what was edited or :data:`NO_FILE`, nothing is written over anything else:
+        :class:`SavedMeanwhile`.
         """
         path = self._study / file
         with self._locked():
             before = path.read_bytes() if path.is_file() else None
             if before == content:
                 return
-            if base and (before is None or hash_of(before) != base):
+            if base and base != (NO_FILE if before is None else hash_of(before)):
                 raise SavedMeanwhile(f"'{file}' was changed while you edited it")
             last = self.newest(file)
             if before is not None and (last is None or last.content != hash_of(before)):

@@ -76,6 +76,14 @@ def spearman_brown(single: float | Floats, k: float | Floats) -> float | Floats:
     return float(mean) if np.ndim(mean) == 0 else mean
 
 
+NO_MEAN = "raters disagree so completely that the means of items do not differ: their reliability is not defined"
+
+
+def has_mean_reliability(single: float, k: float) -> bool:
+    """Whether the mean of ``k`` ratings has a reliability: at −1 / (k − 1) and below, the means of items do not differ."""
+    return 1 + (k - 1) * single > 1e-9
+
+
 Resampled = Literal["items", "raters", "items and raters"]
 
 

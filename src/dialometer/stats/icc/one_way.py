@@ -16,7 +16,7 @@ from scipy import special, stats
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.bootstrap import WeightedStatistic, estimate_from, jackknife, replicate
-from dialometer.stats.icc.forms import NEGATIVE, form_named, spearman_brown
+from dialometer.stats.icc.forms import NEGATIVE, NO_MEAN, form_named, has_mean_reliability, spearman_brown
 from dialometer.stats.observations import Floats, as_judgments
 
 _ROUNDING = 1e-13
@@ -95,6 +95,8 @@ def icc_one_way(
     square_within = float(np.sum((x - (sums / count)[item]) ** 2)) / (n_all - n)
     details = {"k0": k0, "k": average, "n_judgments": n_all}
     single = float(one_way_icc(data, np.ones((1, n)))[0])
+    if not has_mean_reliability(single, average):
+        return unknown(chosen.name, NO_MEAN, n=n, label=label)
     result = Estimate(
         value=spearman_brown(single, average),
         n=n,

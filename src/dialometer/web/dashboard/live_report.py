@@ -33,6 +33,11 @@ REPORT_FORMATS = tuple(word for name in ("json", "html", "figures", "shared") fo
 N_KEPT = 60
 """Analyses that are remembered; of parts of the data that somebody explored, the oldest is forgotten first."""
 
+MAX_WAITING = 3
+"""Parts of the data that may be computed or wait for it at once, over all studies: who explores much must not hold up the
+results and stopping rules of the others, which wait for the same process."""
+BUSY = "Other parts of the data are being computed. This one follows as soon as one of them is done."
+
 
 @dataclass(frozen=True)
 class LiveReport:
@@ -103,12 +108,19 @@ class LiveReports:
             self._forget_old()
             has_begun = False
             is_newest = analysis.newest is not None and analysis.newest.pulse == pulse
-            if not is_newest and not analysis.is_busy and time.monotonic() >= analysis.rest_until:
+            is_due = not is_newest and not analysis.is_busy and time.monotonic() >= analysis.rest_until
+            if is_due and options and self._n_waiting() >= MAX_WAITING:
+                return ReportStatus(analysis.newest, False, is_newest, BUSY)
+            if is_due:
                 analysis.is_busy = has_begun = True
                 name = f"results of {running.name}"
                 args = (analysis, running, pulse, by, options)
                 threading.Thread(target=self._run, args=args, name=name, daemon=True).start()
             return ReportStatus(analysis.newest, analysis.is_busy, is_newest, analysis.problem, has_begun)
+
+    def _n_waiting(self) -> int:
+        """Parts of the data that are computed or wait for it."""
+        return sum(analysis.is_busy for (_, options), analysis in self._analyses.items() if options)
 
     def _forget_old(self) -> None:
         """Of what was explored the oldest goes; what is being computed stays."""

@@ -228,7 +228,8 @@ class RunningStudies:
     def checked(self, name: str) -> tuple[Study | None, list[Problem]]:
         """A study as it is on disk, with all its problems; read again when a file has changed."""
         folder = self.folders.folder(name)
-        stamp = tuple(sorted((p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in study_files(folder)))
+        stats = [(path.name, path.stat()) for path in study_files(folder)]
+        stamp = [(file, stat.st_ino, stat.st_mtime_ns, stat.st_size) for file, stat in stats]
         if self._drafts.get(name, (None,))[0] != stamp:
             self._drafts[name] = (stamp, *_checked(folder, self.settings.agents))
         return self._drafts[name][1:]

@@ -30,7 +30,7 @@ from dialometer.stats.agreement.gwet import gwet_coefficient
 from dialometer.stats.agreement.kappa import cohen_kappa
 from dialometer.stats.agreement.krippendorff_alpha import interval_alpha, krippendorff_alpha
 from dialometer.stats.icc.crossed import CrossedInterval, icc_crossed
-from dialometer.stats.icc.forms import spearman_brown
+from dialometer.stats.icc.forms import NO_MEAN, has_mean_reliability, spearman_brown
 from dialometer.stats.icc.icc import icc
 from dialometer.stats.icc.one_way import icc_one_way
 from dialometer.stats.icc.unequal_raters import FEWEST_RATERS, over_raters_and_items
@@ -215,8 +215,10 @@ def _averaged(single: Estimate, k: float) -> Estimate:
     """The average form from the single one (Spearman-Brown), as all average forms follow from it."""
     if not single.is_known:
         return single
-    value, low, high = (spearman_brown(part, k) for part in (single.value, single.low, single.high))
     method = single.method.replace(",1)", ",k)")
+    if not has_mean_reliability(single.value, k):
+        return unknown(method, NO_MEAN, n=single.n, label=single.label)
+    value, low, high = (spearman_brown(part, k) for part in (single.value, single.low, single.high))
     how = single.interval_method
     if low < LEAST_RELIABILITY:  # of few raters it has no end
         low, how = LEAST_RELIABILITY, f"{how}, cut at −1"

@@ -20,7 +20,7 @@ from dialometer.design.translations import (
     unused_keys,
     with_texts,
 )
-from dialometer.design.versions import SavedMeanwhile, Versions, hash_of
+from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, state_of_file
 from dialometer.errors import DialometerError
 from dialometer.exchange.translators.units import ENDINGS, file_content, for_translators, take_over
 from dialometer.flow.language import is_right_to_left, languages, nearest_language, own_name
@@ -80,6 +80,7 @@ def overview(dashboard: Dashboard, request: PageRequest) -> Response:
 def add(dashboard: Dashboard, request: PageRequest) -> Response:
     """Adds a language to the study file."""
     folder = editable_folder(dashboard, request)
+    before = (folder / STUDY_FILE).read_bytes()
     study = _study(dashboard, request)
     tag = request.form.get("language", "").strip()
     if not _TAG.fullmatch(tag):
@@ -87,7 +88,6 @@ def add(dashboard: Dashboard, request: PageRequest) -> Response:
     known = study.spec.all_languages
     if tag in known:
         raise DialometerError(f"the study has the language '{tag}' already", remedy="choose another one")
-    before = (folder / STUDY_FILE).read_bytes()
     text = before.decode()
     data = parse_yaml(text, STUDY_FILE).data
     new = edited(text, {**data, "languages": [*known, tag]})
@@ -108,7 +108,9 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
     folder = editable_folder(dashboard, request)
     language = _language(dashboard, request)
     key, text = request.form.get("key", ""), request.form.get("text", "").replace("\r\n", "\n").strip()
+    path = folder / translation_file(language)
     for _ in range(N_TRIES):
+        base = state_of_file(path)  # before the texts are read, so that nothing can come between
         study = _study(dashboard, request)
         known = {one.key: one for one in translated_texts(study, language)}
         if key not in known:
@@ -118,8 +120,9 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
             response = _texts_page(dashboard, request, mine={key: text})
             response.status_code = 409
             return response
+        new = translations_yaml(study, language, with_texts(study, language, {key: text})).encode()
         try:
-            _write(study, folder, language, {key: text}, request)
+            Versions(folder).save(path.name, new, request.account.name, request.at_ms, base)
             break
         except SavedMeanwhile:
             continue  # another text was saved at the same moment: it stays, and this one is put beside it
@@ -127,14 +130,6 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         raise DialometerError("the translations are being changed all the time", remedy="save again")
     dashboard.note(request, "translated a text", f"{request.study}, {language}: {key}")
     return dashboard.redirect(_address(request, language, request.form.get("next", "")), request, "")
-
-
-def _write(study: Study, folder: Path, language: str, texts: dict[str, str], request: PageRequest) -> None:
-    path = folder / translation_file(language)
-    before = path.read_bytes() if path.is_file() else b""
-    content = translations_yaml(study, language, with_texts(study, language, texts)).encode()
-    versions = Versions(folder)
-    versions.save(path.name, content, request.account.name, request.at_ms, hash_of(before) if before else "")
 
 
 def _address(request: PageRequest, language: str, next_key: str) -> str:
@@ -169,12 +164,12 @@ def bring_back(dashboard: Dashboard, request: PageRequest) -> Response:
     name, content = request.files.get("file", ("", b""))
     if not content:
         raise DialometerError("there was nothing to read", remedy="choose a .po or .xlf file first")
-    study = _study(dashboard, request)
     path = folder / translation_file(language)
-    before = path.read_bytes() if path.is_file() else b""
+    base = state_of_file(path)
+    study = _study(dashboard, request)
     taken = take_over(study, language, name, content)
     new = file_content(study, language, taken)
-    Versions(folder).save(path.name, new, request.account.name, request.at_ms, hash_of(before) if before else "")
+    Versions(folder).save(path.name, new, request.account.name, request.at_ms, base)
     dashboard.note(request, "imported translations", f"{request.study}, {language}: {taken.in_words}")
     said = f"Translations in {Path(name).name}: {taken.in_words}."
     return dashboard.redirect(f"/studies/{request.study}/languages/{language}", request, said)
