@@ -1,16 +1,20 @@
 """Rendering as a whole: which files, always the same bytes, names that cannot leave the folder."""
 
+import ast
 import csv
 import io
 import re
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from dialometer import analysis
 from dialometer.errors import UnknownName
-from dialometer.model.report import Column, Figure, Section, Table, Turns
+from dialometer.model.report import OWN_WORDS, Column, Figure, Section, Table, Turns
 from dialometer.report import FORMATS, render
+from dialometer.report.formats.shared_page import SHOWN, without_raw_data
 
 
 def table(name, rows=(("a", 1),)):
@@ -73,14 +77,58 @@ def test_the_data_of_a_figure_is_what_it_draws(report, rendered):
 def test_the_page_for_others_has_nothing_of_single_raters(report, tmp_path):
     own = Table("own", "Own", (Column("rater", "Rater"), Column("n", "N", "count")), (("R0007", 3),))
     said = Turns("said", "Said", (("User", (("equal", "", "secret words"),)),))
-    render(with_parts(report, own, said), tmp_path, formats=["html", "shared"])
+    noted = Table("noted", "Noted", (Column("n", "N", "count"),), ((3,),), notes=("R0008 gave all of them.",))
+    whole = with_parts(report, own, said, noted)
+    whole = replace(whole, summary=replace(whole.summary, warnings=("R0009 gave most answers.",)))
+    render(whole, tmp_path, formats=["html", "shared"])
     whole, copy = ((tmp_path / name).read_text() for name in ("index.html", "shared.html"))
-    for words in ("R0007", "secret words"):
+    for words in ("R0007", "secret words", "R0008", "R0009"):
         assert words in whole
         assert words not in copy
     assert report.summary.answer in copy
     assert 'content="noindex, nofollow"' in copy
     assert "noindex" not in whole
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "is_shown"),
+    [
+        ("system", "Bot A", True),
+        ("group_2", "not estimated", True),
+        ("participant", "5f3a9c", False),
+        ("prolific_id", "5f3a9c", False),
+        ("what", "only R0012 said so", False),
+    ],
+)
+def test_the_page_for_others_has_only_tables_whose_texts_are_known(report, column, cell, is_shown):
+    """Of a plug-in's table nobody knows what its columns hold, so texts are shown in columns of known names only."""
+    own = Table("own", "Own", (Column(column, "Own"), Column("n", "N", "count")), ((cell, 3), ("", 4)))
+    assert (own in without_raw_data(with_parts(report, own)).tables()) is is_shown
+
+
+def test_the_page_for_others_quotes_no_answer_in_own_words(report):
+    rows = (("Gender", "Woman", 3), ("Gender", f"{OWN_WORDS}: my secret", 1))
+    columns = (Column("question", "Question"), Column("answer", "Answer"), Column("raters", "Raters", "count"))
+    (part,) = without_raw_data(with_parts(report, Table("own", "Own", columns, rows))).sections[0].parts
+    assert part.rows == (rows[0], ("Gender", OWN_WORDS, 1))
+
+
+def test_every_column_with_texts_is_shown_to_others_or_left_out_on_purpose():
+    """A new column is added to ``SHOWN``, or here where it holds single raters, items' texts or raters' words."""
+    raw = {"rater", "text", "comment", "reason", "maker", "why"}
+    named = set()
+    for path in Path(analysis.__file__).parent.rglob("*.py"):
+        calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        for call in calls:
+            if (
+                getattr(call.func, "id", "") == "Column"
+                and len(call.args) == 2
+                and isinstance(call.args[0], ast.Constant)
+            ):
+                named.add(call.args[0].value)
+    assert len(named) > 50
+    assert named - raw <= SHOWN
+    assert not raw & SHOWN
 
 
 def test_names_stay_in_the_folder(report, tmp_path):

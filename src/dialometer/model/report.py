@@ -20,6 +20,9 @@ ColumnKind = Literal["text", "count", "number", "percent", "estimate", "percent_
 PERCENTAGE_POINTS = "percentage points"
 """The unit of a column of differences between shares: written without a percent sign, which would mean a share."""
 
+OWN_WORDS = "in own words"
+"""How the cell of a table begins that goes on with what raters wrote themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

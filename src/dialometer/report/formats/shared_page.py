@@ -7,12 +7,23 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from dialometer.model.report import Figure, Part, Report, Section, Turns
+from dialometer.model.report import OWN_WORDS, Cell, Figure, Part, Report, Section, Table, Turns
 from dialometer.report.formats.html_page import html_page
 from dialometer.report.render import FORMATS, Rendering
 
-SINGLE = frozenset({"rater", "session", "text", "comment", "reason"})
-"""Columns whose tables have rows about single raters, or what raters wrote and read."""
+_NAMES = (
+    "action against agreement agrees amount answer answers base better both by category cheapest choice coefficient compared "
+    "comparison condition cost cost_answer cost_session cost_strategy criterion definition df df_here difference effect enough "
+    "estimate factor feature first first_of gap group hypothesis item items judge kind least length level levels majority margin "
+    "measure method model most of_judge of_rater omega outcome pair people place point quartile question range rank_interval "
+    "raters rule second set severity shape source statistic strategy system systems test tests value verdict version vote what "
+    "where who word"
+)
+SHOWN = frozenset(_NAMES.split())
+"""Columns with texts that are about the study and not about single raters, items' texts or raters' words. A table with texts in
+any other column is left out, so that one of a plug-in is shown only where its columns are named like these."""
+_NUMBERED = re.compile(r"[-_]\d+$")
+"""The end of the names of columns of which there are several: group_1, group_2."""
 _RATER = re.compile(r"\bR\d{4,}\b")
 """How single raters are called."""
 
@@ -33,15 +44,32 @@ def write(rendering: Rendering) -> list[Path]:
 def without_raw_data(report: Report) -> Report:
     """The report without rows about single raters, their words, and the texts of items; estimates and figures stay."""
     sections = (_without(section) for section in report.sections)
-    return replace(report, sections=tuple(section for section in sections if _says_something(section)))
+    summary = replace(report.summary, warnings=_naming_nobody(report.summary.warnings))
+    return replace(report, summary=summary, sections=tuple(filter(_says_something, sections)))
+
+
+def _naming_nobody(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(text for text in texts if not _RATER.search(text))
 
 
 def _without(section: Section) -> Section:
     return replace(
         section,
-        paragraphs=tuple(text for text in section.paragraphs if not _RATER.search(text)),
-        parts=tuple(part for part in section.parts if not _is_raw(part)),
+        paragraphs=_naming_nobody(section.paragraphs),
+        parts=tuple(_without_words(part) for part in section.parts if not _is_raw(part)),
     )
+
+
+def _without_words(part: Part) -> Part:
+    """What raters wrote beside the options of a question is counted, but not quoted; notes name nobody."""
+    if not isinstance(part, Table):
+        return part
+    rows = tuple(tuple(OWN_WORDS if _is_quoted(cell) else cell for cell in row) for row in part.rows)
+    return replace(part, rows=rows, notes=_naming_nobody(part.notes))
+
+
+def _is_quoted(cell: Cell) -> bool:
+    return isinstance(cell, str) and cell.startswith(f"{OWN_WORDS}:")
 
 
 def _is_raw(part: Part) -> bool:
@@ -50,8 +78,13 @@ def _is_raw(part: Part) -> bool:
         return True
     if isinstance(part, Figure):
         return bool(_RATER.search(part.alt) or _RATER.search(json.dumps(part.spec.get("data", {}), default=str)))
-    cells = (cell for row in part.rows for cell in row if isinstance(cell, str))
-    return any(column.name in SINGLE for column in part.columns) or any(map(_RATER.search, cells))
+    texts = [
+        (column.name, cell)
+        for row in part.rows
+        for column, cell in zip(part.columns, row, strict=True)
+        if isinstance(cell, str) and cell
+    ]
+    return any(_NUMBERED.sub("", name) not in SHOWN or _RATER.search(text) for name, text in texts)
 
 
 def _says_something(section: Section) -> bool:

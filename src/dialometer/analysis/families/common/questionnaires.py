@@ -15,7 +15,7 @@ from dialometer.analysis.base.wording import excludes, listed, n_of, p_words, pe
 from dialometer.design.ready_questions import SATISFACTION
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
-from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
+from dialometer.model.report import OWN_WORDS, Cell, Column, Figure, Method, Section, Table
 from dialometer.model.scale import Scale
 from dialometer.model.study import Question, Study
 from dialometer.model.values import Value
@@ -117,7 +117,7 @@ def _share_rows(
         n = sum(bool(chosen & set(others)) for chosen in given)
         named = listed(others, most=MOST_OTHERS)
         rows.append(
-            (question.text, f"in own words: {named}", n, proportion(n, len(given), confidence=options.confidence))
+            (question.text, f"{OWN_WORDS}: {named}", n, proportion(n, len(given), confidence=options.confidence))
         )
     return rows
 
