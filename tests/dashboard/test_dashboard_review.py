@@ -43,12 +43,8 @@ def test_a_link_for_reviewers(site, monkeypatch):
     assert "What raters see" in stranger.text
     assert "Make a link" not in stranger.text
     assert "Sign out" not in stranger.text
-    wrong = [
-        path[:-1] + ("0" if path[-1] != "0" else "1"),
-        path.replace("/draft/", "/likert/"),
-        path.rpartition("/")[0] + "/é",
-    ]
-    for address in (*wrong, re.sub(r"/\d+/", "/99999/", path), re.sub(r"/\d+/", "/x/", path)):
+    assert stranger.response.headers["referrer-policy"] == "no-referrer"
+    for address in (path[:-1], f"{path}x", path.replace("/review/", "/report/"), "/review/é", "/review/" + "a" * 3000):
         assert stranger.get(address).status in (403, 404), address
     later = review.now_ms() + (review.VALID_DAYS + 2) * review.DAY_MS
     monkeypatch.setattr(review, "now_ms", lambda: later)
@@ -57,3 +53,23 @@ def test_a_link_for_reviewers(site, monkeypatch):
     viewer = site.member("viewer")
     assert viewer.get("/studies/draft/review").status == 200
     assert viewer.post("/studies/draft/review").status == 403
+
+
+def test_a_link_for_reviewers_is_revoked(site):
+    ada, stranger = site.owner(), site.visitor()
+    ada.get("/studies/draft/review")
+    ada.post("/studies/draft/review")
+    path = re.search(r'class="one-time">([^<]+)<', ada.page)[1].partition("/dashboard")[2]
+    number = re.search(r"/studies/draft/review/(\d+)/revoke", ada.page)[1]
+    assert path not in ada.get("/studies/draft/review").page, "shown once"
+    assert site.member("viewer").post(f"/studies/draft/review/{number}/revoke").status == 403
+    assert ada.post(f"/studies/likert/review/{number}/revoke").status == 409, "of another study"
+    assert stranger.get(path).status == 200
+    ada.get("/studies/draft/review")
+    assert "no longer works" in ada.post(f"/studies/draft/review/{number}/revoke").text
+    assert "/revoke" not in ada.page
+    assert stranger.get(path).status == 403
+    assert "revoked a link for reviewers" in ada.get("/audit").text
+    ada.get("/studies/likert/review")
+    ada.post("/studies/likert/review")
+    assert "None yet." in ada.get("/studies/likert/share").text, "a link for review is no copy of a report"

@@ -77,7 +77,12 @@ EXPLAINED: tuple[Kept, ...] = (
     Kept("sign_in_failures", "names with which signing in failed lately", "to slow down guessing", STUDY),
     Kept("dashboard_log", "what experimenters did on the dashboard", "no decision goes unrecorded", STUDY),
     Kept("comments", "what experimenters say about a study", "to work on a study together", STUDY),
-    Kept("shared_reports", "copies of reports behind a link, without raw data", "to show results to others", STUDY),
+    Kept(
+        "shared_reports",
+        "copies of reports behind a link, without raw data, and links for reviewers",
+        "to show results to others",
+        STUDY,
+    ),
     Kept("identities", "who experimenters are at their provider of sign-ins", "to let them sign in there", STUDY),
     Kept(
         "provider_requests",

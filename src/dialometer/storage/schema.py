@@ -427,7 +427,7 @@ comments = Table(
 )
 
 # Since 0012. Copies of reports that are read by a link, without an account. Of the link only the hash is kept; a link that is
-# revoked loses its copy.
+# revoked loses its copy. Links to a study for review are here too, without a copy.
 shared_reports = Table(
     "shared_reports",
     metadata,

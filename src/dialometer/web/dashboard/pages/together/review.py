@@ -1,13 +1,12 @@
 """A study as one document for an ethics board: what raters read and are asked, in every condition, and what is kept of them.
 
-It can be printed, and read by a link without an account. The link is signed, belongs to one study and ends by itself.
+It can be printed, and read by a link without an account. The link belongs to one study, ends by itself and can be revoked.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,15 +20,13 @@ from dialometer.design.protocol import protocol
 from dialometer.exchange.inventory import ANSWERS, EXPLAINED, IDENTIFIERS, NOT_STORED, STUDY, free_texts
 from dialometer.flow.engine import now_ms
 from dialometer.model.study import Study
-from dialometer.storage.access.secrets import Secrets
+from dialometer.storage.access.shared_reports import SharedReport
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.login import DeadLink
 from dialometer.web.dashboard.pages.preview import Preview
-from dialometer.web.server.requests import small_number
 
 VALID_DAYS = 60
 DAY_MS = 86_400_000
-SECRET = "review"
 ABOUT_PEOPLE = frozenset(
     {"people", "sessions", "judgments", "answers", "visits", "findings", "drafts", "chat_turns", "withdrawals"}
 )
@@ -96,10 +93,31 @@ def review(dashboard: Dashboard, request: PageRequest) -> Response:
 @page("/studies/{study}/review", role="editor", method="POST")
 def make_link(dashboard: Dashboard, request: PageRequest) -> Response:
     """A link for somebody without an account."""
-    until = request.at_ms // DAY_MS + VALID_DAYS
-    link = f"{request.origin}{dashboard.root}/dashboard/review/{request.study}/{until}/{_signature(dashboard, request.study, until)}"
+    token = secrets.token_urlsafe(32)
+    dashboard.shared.add_review(token, request.study, request.account.name, request.at_ms)
     dashboard.note(request, "made a link for reviewers")
+    link = f"{request.origin}{dashboard.root}/dashboard/review/{token}"
     return HTMLResponse(document(dashboard, request.study, request, link=link))
+
+
+@page("/studies/{study}/review/{number:number}/revoke", role="editor", method="POST")
+def revoke(dashboard: Dashboard, request: PageRequest) -> Response:
+    """Ends a link."""
+    number = int(request.params["number"])
+    dashboard.shared.revoke(request.study, number, request.account.name, request.at_ms)
+    dashboard.note(request, "revoked a link for reviewers", f"link {number}")
+    return dashboard.redirect(f"/studies/{request.study}/review", request, "The link no longer works.")
+
+
+def working_links(dashboard: Dashboard, request: PageRequest) -> list[SharedReport]:
+    """The links of a study that open the document now."""
+    links = dashboard.shared.of_study(request.study, for_review=True)
+    return [link for link in links if link.revoked_at_ms is None and not has_ended(link, request.at_ms)]
+
+
+def has_ended(link: SharedReport, at_ms: int) -> bool:
+    """Whether a link is too old."""
+    return at_ms > link.at_ms + VALID_DAYS * DAY_MS
 
 
 def document(dashboard: Dashboard, name: str, request: PageRequest | None, link: str = "") -> str:
@@ -118,31 +136,29 @@ def document(dashboard: Dashboard, name: str, request: PageRequest | None, link:
         not_kept=NOT_STORED,
         free_texts=free_texts(study),
         link=link,
+        links=working_links(dashboard, request) if request is not None and request.may("editor") else (),
         valid_days=VALID_DAYS,
         is_frozen=dashboard.studies.folders.is_frozen(name),
         is_open=dashboard.studies.is_open(name),
     )
 
 
-def _signature(dashboard: Dashboard, study: str, until: int) -> str:
-    key = Secrets(dashboard.accounts.database).get(SECRET, now_ms())
-    return hmac.new(key, f"{study}\n{until}".encode(), hashlib.sha256).hexdigest()[:40]
-
-
 def public_routes(dashboard: Dashboard) -> list[Route]:
     """The address that reviewers are given."""
 
     async def read(request: Request) -> Response:
-        return await run_in_threadpool(_read, request.path_params)
+        return await run_in_threadpool(_read, request.path_params["token"][:100])
 
-    def _read(params: dict[str, str]) -> Response:
-        name, until = params["study"], params["until"]
-        last_day = small_number(until)
-        wanted = "" if last_day is None else _signature(dashboard, name, last_day)
-        if not wanted or not hmac.compare_digest(wanted, params["signature"].encode("ascii", "replace").decode()):
-            raise DeadLink("this link is not complete", remedy="copy it whole, or ask for a new one")
-        if last_day is None or now_ms() // DAY_MS > last_day:
+    def _read(token: str) -> Response:
+        link = dashboard.shared.review(token)
+        if link is None:
+            raise DeadLink("this link does not work, or no longer", remedy="copy it whole, or ask for a new one")
+        if has_ended(link, now_ms()):
             raise DeadLink("this link has ended", remedy="ask for a new one")
-        return HTMLResponse(document(dashboard, name, None))
+        return HTMLResponse(document(dashboard, link.study, None), headers=HEADERS)
 
-    return [Route("/dashboard/review/{study}/{until}/{signature}", read, methods=["GET"])]
+    return [Route("/dashboard/review/{token}", read, methods=["GET"])]
+
+
+HEADERS = {"x-robots-tag": "noindex, nofollow, noarchive", "referrer-policy": "no-referrer"}
+"""No search engine keeps the page, and no other site learns its address."""
