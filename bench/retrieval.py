@@ -251,9 +251,6 @@ class _ManyVectors:
         self.known = self.own.encode(texts)
         self.rng = np.random.default_rng(SEED)
 
-    def quick(self) -> Any:
-        return self.own.quick()
-
     def encode(self, texts: Sequence[str], what: str = "") -> npt.NDArray[np.float32]:
         if not what:
             return self.own.encode(texts)

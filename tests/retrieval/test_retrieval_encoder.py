@@ -224,12 +224,12 @@ def test_faiss_finds_what_the_exact_search_finds(clustered):
     exact = top_k(QuestionVectors(kb, vectors).best(queries, 0, len(kb.answers)), 10)
     nearest = NearestQuestions(kb, vectors, n_probed=32)
     found = nearest.rank(queries, 10)
-    assert nearest.near.index.nprobe < nearest.near.index.nlist
+    assert nearest.index.nprobe < nearest.index.nlist
     shared = [len(set(a.tolist()) & set(b.tolist())) for a, b in zip(found.answers, exact.answers, strict=True)]
     assert np.mean(shared) >= 9.8
     assert np.mean(found.answers[:, 0] == exact.answers[:, 0]) == 1.0
     # Searching every list leaves nothing out: then the two agree rank by rank.
-    nearest.near.index.nprobe = nearest.near.index.nlist
+    nearest.index.nprobe = nearest.index.nlist
     everything = nearest.rank(queries, 10)
     np.testing.assert_array_equal(everything.answers, exact.answers)
     np.testing.assert_allclose(everything.scores, exact.scores, atol=1e-5)

@@ -20,7 +20,7 @@ EXIT_PROBLEM = 1
 
 PANELS: dict[str, tuple[str, ...]] = {
     "Look around": ("demo", "look"),
-    "Plan a study": ("new", "respond", "check", "power", "preregister", "freeze", "schema"),
+    "Plan a study": ("new", "respond", "translate", "check", "power", "preregister", "freeze", "schema"),
     "Collect": (
         "serve",
         "recruit",

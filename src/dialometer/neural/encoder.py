@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,6 @@ from dialometer.neural.device import choose_device
 from dialometer.neural.embedding_cache import EmbeddingCache
 from dialometer.neural.pretrained import PACKAGED, load_model, model_path
 from dialometer.neural.work import QUIET, Work
-
-if TYPE_CHECKING:
-    from dialometer.neural.fast_encoding import QuickTextEncoder
 
 Floats = NDArray[np.float32]
 MAX_TOKENS = 256
@@ -116,16 +113,6 @@ class TextEncoder:
         with torch.inference_mode(), torch.autocast("cuda", torch.float16, enabled=self.device == "cuda"):
             pooled = mean_pooled(self.network, dict(batch), self.n_layers)
         return np.asarray(pooled.cpu().numpy(), dtype=np.float32)
-
-    def quick(self) -> QuickTextEncoder | None:
-        """The same encoder in 8 bits, for single texts on a processor; None where it has no such form."""
-        from dialometer.neural import fast_encoding  # noqa: PLC0415 - only where many answers are searched
-
-        folder = Path(model_path(self.model))
-        if not (self.device == "cpu" and folder.is_dir() and fast_encoding.is_available()):
-            return None
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        return fast_encoding.QuickTextEncoder(folder) if fast_encoding.is_supported(config) else None
 
     def _fingerprint(self) -> str:
         """Of the weights, so that a model trained further never meets vectors of its past.

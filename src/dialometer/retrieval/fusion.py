@@ -27,7 +27,7 @@ from dialometer.neural.engines import single_products
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import REPRESENTATIONS, Query, QueryTexts, represent
 from dialometer.retrieval.retrievers.tfidf import FittedTfidf, TfidfRetriever
-from dialometer.retrieval.vectors import NearestQuestions, NearestVectors, QuestionVectors, cosines
+from dialometer.retrieval.vectors import QuestionVectors, cosines
 
 if TYPE_CHECKING:
     from dialometer.neural.encoder import TextEncoder
@@ -38,10 +38,12 @@ Ints = NDArray[np.int64]
 
 ENCODED = tuple(f"{side}:{kind}" for kind in REPRESENTATIONS for side in ("question", "answer"))
 PARTS = (*ENCODED, "words")
-SHORTLIST_FROM = 500_000
-"""Answers from which on only those near the question are scored, for one that takes all would take too long."""
-N_NEAR = 64
-"""How many are near each text of the question, by question and by answer."""
+SHORTLIST_FROM = 50_000
+"""Answers from which on only those near the question are scored: all of them would take half a second and more."""
+N_NEAR = 256
+"""How many recorded questions with their answers the search of a shortlist finds."""
+BLOCK = 16_384
+"""Vectors that are put into it at a time."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class FusionParts:
         """Every text is encoded once, in whichever representations it occurs."""
         represented = {kind: represent(queries, kind) for kind in REPRESENTATIONS}
         texts = [text for own in represented.values() for text in own.texts]
-        vectors = self.shortlist.encode(texts) if self.shortlist else self.encoder.encode(texts)
+        vectors = self.encoder.encode(texts)
         ends = np.cumsum([len(own.texts) for own in represented.values()])
         pieces = np.split(vectors, ends[:-1])
         return PreparedParts(
@@ -95,29 +97,54 @@ class FusionParts:
 
 
 class Shortlist:
-    """Where answers are very many: those near a query in some representation, by question or by answer, scored exactly."""
+    """Where answers are very many: those whose encoded parts sum up highest, then scored exactly with all parts.
+
+    Each recorded question stands with its answer as one long vector, in 8 bits. Its product with the weighted sums of the
+    query's vectors is the sum of the encoded parts, as long as one question of an answer is the nearest in all of them; so the
+    search misses hardly any answer that all parts together put first. A turn of several sentences is searched once for each.
+    """
 
     def __init__(self, parts: FusionParts, n_near: int = N_NEAR) -> None:
+        import faiss  # noqa: PLC0415 - heavy
+
         self.parts = parts
         self.n_near = n_near
-        self.questions = NearestQuestions(parts.kb, parts.questions.vectors)
-        self.answers = NearestVectors(parts.answers)
         self.has_question = parts.kb.n_questions_of > 0
-        self.quick = parts.encoder.quick()
+        unasked = np.flatnonzero(~self.has_question)
+        self._answer = np.concatenate([parts.kb.pair_answer, unasked]).astype(np.int64)
+        width = parts.answers.shape[1]
+        self._index: Any = faiss.IndexScalarQuantizer(
+            2 * width, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
+        )
+        n_pairs = len(parts.kb.pair_answer)
+        for first in range(0, len(self._answer), BLOCK):
+            rows = np.arange(first, min(first + BLOCK, len(self._answer)))
+            block = np.zeros((len(rows), 2 * width), dtype=np.float32)
+            is_pair = rows < n_pairs
+            block[is_pair, :width] = parts.questions.vectors[parts.kb.pair_question[rows[is_pair]]]
+            block[:, width:] = parts.answers[self._answer[rows]]
+            if not first:
+                self._index.train(block)
+            self._index.add(block)
 
-    def encode(self, texts: Sequence[str]) -> Float32s:
-        """In 8 bits where that can be done, each text by itself: no padding, and the same whatever stands beside it."""
-        if self.quick is None:
-            return self.parts.encoder.encode(texts)
-        distinct = {text: self.quick.encode([text])[0] for text in dict.fromkeys(texts)}
-        return np.stack([distinct[text] for text in texts])
+    def _near(self, own: Mapping[str, Float32s], weights: Mapping[str, float]) -> Ints:
+        """Answers near one query, in order."""
+        n_texts = max(map(len, own.values()))
+        sums = [
+            sum(
+                np.float32(weights.get(f"{side}:{kind}", 0.0)) * np.resize(vectors, (n_texts, vectors.shape[1]))
+                for kind, vectors in own.items()
+            )
+            for side in ("question", "answer")
+        ]
+        queries = np.ascontiguousarray(np.hstack(sums), dtype=np.float32)
+        found = self._index.search(queries, min(self.n_near, len(self._answer)))[1]
+        return np.unique(self._answer[found])
 
     def scores(self, prepared: PreparedParts, row: int, weights: Mapping[str, float]) -> tuple[Ints, Float32s]:
         """Candidates of one query in order, and their weighted sums."""
         own = {kind: texts.of(row, vectors) for kind, (vectors, texts) in prepared.encoded.items()}
-        every = np.concatenate(list(own.values()))
-        near = self.answers.search(every, self.n_near)
-        found = np.union1d(self.questions.answers(every, self.n_near), near[near >= 0])
+        found = self._near(own, weights)
         is_asked = self.has_question[found]
         recorded, starts = self.parts.questions.by_answer.questions_of(found[is_asked])
         questions, answers = self.parts.questions.vectors[recorded], self.parts.answers[found]

@@ -22,13 +22,18 @@ def cosines(queries: Floats, vectors: Floats) -> Floats:
     return np.round(queries @ vectors.T, DECIMALS)
 
 
-class NearestVectors:
-    """faiss' inverted lists: a few lists near the query are searched, the rest is skipped."""
+class NearestQuestions:
+    """faiss' inverted lists over the recorded questions: a few lists near the query are searched, the rest is skipped.
 
-    def __init__(self, vectors: Floats, *, n_probed: int = 32, seed: int = 0) -> None:
+    What is found is scored again exactly, so only answers may be missing, never misranked among those found.
+    """
+
+    def __init__(self, kb: KnowledgeBase, vectors: Floats, *, n_probed: int = 32, seed: int = 0) -> None:
         import faiss  # noqa: PLC0415 - heavy
 
-        n_lists = max(1, min(int(4 * np.sqrt(len(vectors))), len(vectors)))
+        self.kb = kb
+        self.vectors = vectors
+        n_lists = max(1, int(4 * np.sqrt(len(vectors))))
         coarse = faiss.IndexFlatIP(vectors.shape[1])
         self.index: Any = faiss.IndexIVFFlat(coarse, vectors.shape[1], n_lists, faiss.METRIC_INNER_PRODUCT)
         self.index.cp.seed = seed + 1
@@ -37,38 +42,15 @@ class NearestVectors:
         self.index.train(vectors)
         self.index.add(vectors)
         self.index.nprobe = min(n_probed, n_lists)
-        self.n_vectors = len(vectors)
-
-    def search(self, queries: Floats, n: int) -> Ints:
-        """The nearest of each query, -1 where fewer were found."""
-        nearest: Ints = self.index.search(np.ascontiguousarray(queries), min(n, self.n_vectors))[1]
-        return nearest
-
-
-class NearestQuestions:
-    """The recorded questions near a query.
-
-    What is found is scored again exactly, so only answers may be missing, never misranked among those found.
-    """
-
-    def __init__(self, kb: KnowledgeBase, vectors: Floats, *, n_probed: int = 32, seed: int = 0) -> None:
-        self.kb = kb
-        self.vectors = vectors
-        self.near = NearestVectors(vectors, n_probed=n_probed, seed=seed)
         order = np.argsort(kb.pair_question, kind="stable")
         self._answers = kb.pair_answer[order]
         counts = np.bincount(kb.pair_question, minlength=len(kb.questions))
         self._first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
-    def answers(self, queries: Floats, n: int) -> Ints:
-        """All answers of the questions nearest to any of some queries."""
-        questions = np.unique(self.near.search(queries, n))
-        places = [np.arange(self._first[q], self._first[q + 1]) for q in questions[questions >= 0]]
-        return np.unique(self._answers[np.concatenate(places)]) if places else np.empty(0, dtype=np.int64)
-
     def rank(self, queries: Floats, k: int) -> RankedAnswers:
         """The k best answers among those whose questions were found."""
-        nearest = self.near.search(queries, 4 * k + 16)
+        deepest = min(4 * k + 16, len(self.vectors))
+        _, nearest = self.index.search(np.ascontiguousarray(queries), deepest)
         answers = np.full((len(queries), k), NO_ANSWER, dtype=np.int64)
         scores = np.full((len(queries), k), np.nan, dtype=np.float32)
         for row, questions in enumerate(nearest):
