@@ -62,7 +62,10 @@ def test_the_files_of_an_export_hold_the_same_data_as_the_database(tmp_path, tem
     assert_frame_equal(load_exported(study, tmp_path / "out").findings, stored.findings, check_exact=True)
 
 
-@pytest.mark.parametrize("template", ["acute", "likert", "strategies"])
+@pytest.mark.parametrize(
+    "template",
+    [pytest.param("acute", marks=pytest.mark.slow), pytest.param("likert", marks=pytest.mark.slow), "strategies"],
+)
 def test_a_report_from_the_archive_has_the_same_tables_as_one_from_the_database(tmp_path, template):
     folder = tmp_path / "study"
     collected(folder, template, 8)

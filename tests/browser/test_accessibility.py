@@ -122,7 +122,8 @@ def show(html: str) -> Callable[[Route], None]:
     return lambda route: route.fulfill(body=html, content_type="text/html; charset=utf-8")
 
 
-@pytest.mark.parametrize("language", ["en", pytest.param("ar", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("language", ["en", "ar"])
+@pytest.mark.slow
 def test_axe_finds_nothing_on_other_pages(
     language: str, tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:

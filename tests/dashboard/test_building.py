@@ -114,6 +114,7 @@ def test_a_template_is_built_from_nothing(ada, parent, name):
     assert differing_parts(parent / "built", name) == set()
 
 
+@pytest.mark.slow
 def test_the_library_is_inserted_with_its_source(ada, parent):
     ada.post("/new", {"name": "mine", "from": "template:likert"}, follow=False)
     folder = parent / "mine"

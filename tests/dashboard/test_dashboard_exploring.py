@@ -57,6 +57,7 @@ def test_verdicts_come_first_and_are_those_of_the_report(site):
     assert ada.text.index("The answer") < ada.text.index("Explore")
 
 
+@pytest.mark.slow
 def test_every_figure_comes_as_drawing_pixels_and_numbers(site):
     ada = wait_for(site.ada, "The answer", "/studies/likert/results")
     drawn = re.findall(r'<img src="/dashboard(/studies/likert/figures/[^"]+)\.svg"', ada.page)
@@ -96,6 +97,7 @@ def test_a_part_of_the_data_is_explored_and_marked(site):
     assert ada.get("/studies/anchoring/explore", **{"from.age": "old"}).status == 422
 
 
+@pytest.mark.slow
 def test_nothing_that_is_explored_is_confirmatory(site):
     for study, words in (("likert", "gender=Woman"), ("anchoring", "age>=20"), ("anchoring", "item=c01")):
         running = site.studies.running(study)
@@ -111,6 +113,7 @@ def test_nothing_that_is_explored_is_confirmatory(site):
         assert part.is_finished == whole.is_finished
 
 
+@pytest.mark.slow
 def test_the_chosen_part_is_the_one_that_is_counted(site):
     """Counted by hand from the tables: raters by their answers, items, and both together."""
     running = site.studies.running("likert")

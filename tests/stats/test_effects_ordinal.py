@@ -51,6 +51,7 @@ def test_four_random_effects_are_those_of_clmm():
     assert fit.log_likelihood == pytest.approx(-5412.11104, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_r_agrees_where_it_is_installed(tmp_path):
     y, s, r, i = crossed(3, 20, 8, 2)
     path = tmp_path / "ratings.csv"

@@ -55,6 +55,7 @@ def test_classical_intervals_are_those_of_psych(ratings, tmp_path):
         assert ours.p_value == pytest.approx(p, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_variance_components_with_holes_are_those_of_lme4(ratings, tmp_path):
     holed = ratings.copy()
     holed[np.random.default_rng(8).random(holed.shape) < 0.3] = np.nan

@@ -35,7 +35,7 @@ def operations(app):
     return [found.ok() for found in schema.get_all_operations()]
 
 
-@pytest.mark.parametrize("template", ["likert", "chat"])
+@pytest.mark.parametrize("template", [pytest.param("likert", marks=pytest.mark.slow), "chat"])
 def test_no_request_makes_the_server_fail(template, make_study, site):
     study = make_study(template, n_items=2, design={"judgments_per_item": None}, recruitment={"quota": None})
     there = site(study, messages_per_minute=0)

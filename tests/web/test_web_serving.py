@@ -130,7 +130,8 @@ def _children(pid):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP")
-@pytest.mark.parametrize("n_processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_processes", [1, 2])
 def test_a_restart_refuses_nobody_and_loses_nothing(n_processes, make_study):
     """Raters submit all the time, on connections that are kept and on new ones, while the processes are replaced."""
     study = make_study("best-worst", n_items=4, design={"judgments_per_item": None}, recruitment={"quota": None})
