@@ -260,6 +260,17 @@ def test_an_account_with_a_password_is_linked_by_its_owner_only(site, provider):
     assert "belongs to another account" in eve.text
 
 
+def test_an_account_is_linked_only_while_its_owner_is_signed_in(site):
+    """Who signs out on the way to the provider, or whose account was closed meanwhile, links nothing."""
+    ada = site.owner_name
+    ada.get("/me")
+    back = go(ada, link=re.search(r"/dashboard/provider\?link=(\w+)", ada.page)[1])
+    ada.client.cookies.delete("dialometer_dashboard")
+    assert ada.get(back).status == 403
+    assert "no longer signed in" in ada.text
+    assert "linked the account" not in [what for _, what, _ in log(site)]
+
+
 def _link(site, role):
     from dialometer.flow.engine import now_ms
     from dialometer.web.dashboard.login import Login

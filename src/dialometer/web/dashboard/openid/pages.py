@@ -14,7 +14,7 @@ from dialometer.flow.engine import now_ms
 from dialometer.storage.access.accounts import Account
 from dialometer.storage.access.identities import Identities, ProviderRequest
 from dialometer.web.dashboard.dashboard import signature_of
-from dialometer.web.dashboard.login import LINKING
+from dialometer.web.dashboard.login import LINKING, NotSignedIn
 from dialometer.web.dashboard.login_pages import LOGIN_COOKIE, LoginPages, sign_in_of
 from dialometer.web.dashboard.openid.provider import Identity, Provider, ProviderError, new_verifier
 from dialometer.web.server.security import TooOften, client_address, cookie, is_same_secret, set_cookie
@@ -80,6 +80,10 @@ class ProviderPages:
         sent = self.identities.come_back(query.get("state", "")[:200], browser, sent_since_ms=at_ms - UNDER_WAY_MS)
         if sent is None or not browser:
             raise ProviderError("this sign-in was not begun in this browser, or is too old", remedy="sign in again")
+        if sent.account_id is not None and sent.account_id != self._signed_in(request, at_ms):
+            raise ProviderError(
+                "you are no longer signed in to the account to link", remedy="sign in and link it again"
+            )
         given_issuer = query.get("iss")
         if given_issuer is not None and given_issuer != self.provider.settings.issuer:
             raise ProviderError("this answer is of another provider", remedy="sign in again")
@@ -91,6 +95,12 @@ class ProviderPages:
             self.dashboard.audit.add(UNKNOWN, "failed to sign in", f"at {self.provider.label}: {error.message}", at_ms)
             raise
         return self._account(identity, sent, at_ms), sent.next_page
+
+    def _signed_in(self, request: Request, at_ms: int) -> int | None:
+        try:
+            return self.dashboard.login.account_of(sign_in_of(request), at_ms).id
+        except NotSignedIn:
+            return None
 
     def _account(self, identity: Identity, sent: ProviderRequest, at_ms: int) -> Account:
         """The account of a proven identity: the one it is linked with, or a new one where the address is allowed."""
