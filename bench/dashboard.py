@@ -29,7 +29,7 @@ PAGES = ("", "raters", "items", "quality")
 def sign_in(url: str, token: str) -> dict[str, str]:
     """The cookie of a new owner."""
     with httpx.Client(timeout=60) as client:
-        page = client.get(f"{url}desk/join", params={"token": token}).text
+        page = client.get(f"{url}dashboard/join", params={"token": token}).text
         found = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
         assert found
         form = {
@@ -39,7 +39,7 @@ def sign_in(url: str, token: str) -> dict[str, str]:
             "password": "many good words",
             "again": "many good words",
         }
-        client.post(f"{url}desk/join", data=form)
+        client.post(f"{url}dashboard/join", data=form)
         return {cookie.name: cookie.value or "" for cookie in client.cookies.jar}
 
 
@@ -53,7 +53,7 @@ def watch(url: str, cookies: dict[str, str], n_watchers: int, is_over: threading
             while not is_over.is_set():
                 began = time.perf_counter()
                 headers = {"x-live": "1", **({"if-none-match": mark} if mark else {})}
-                response = client.get(f"{url}desk/studies/study/{PAGES[place % len(PAGES)]}", headers=headers)
+                response = client.get(f"{url}dashboard/studies/study/{PAGES[place % len(PAGES)]}", headers=headers)
                 assert response.status_code in (200, 304), response.status_code
                 mark = response.headers.get("etag", "")
                 waits.append(time.perf_counter() - began)

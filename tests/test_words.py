@@ -87,7 +87,7 @@ ALLOWED = {
     "src/dialometer/design/templates/compare/debriefing.md": ("people rate",),
     "src/dialometer/design/templates/mqm/debriefing.md": ("different people",),
     "src/dialometer/design/library.yaml": ("most people",),  # as published
-    "src/dialometer/web/rater/pages.py": ("partner",),  # the name of such a text
+    "src/dialometer/web/rater/contents.py": ("partner",),  # the name of such a text
     "src/dialometer/web/templates/chat.html": ("partner",),
     "docs/reference/glossary.md": ("rater's place", "number of places"),  # synonyms
     # The dashboard's earlier address and files, which still work.

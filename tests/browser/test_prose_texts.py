@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialometer.web.rater.pages import render_prose
+from dialometer.web.rater.prose import render_prose
 
 
 def test_the_first_heading_is_the_page_s_and_later_ones_step_down() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from dialometer.errors import AssignmentError
+from dialometer.quality.straight_lining import visible_answer
 
 
 def findings(person):
@@ -113,3 +114,10 @@ def test_blocked_raters_are_refused(shorten, arrive):
     with pytest.raises(AssignmentError, match="not open to you"):
         arrive(study, "bad-one")
     assert arrive(study, "good-one").screen.kind == "consent"
+
+
+def test_the_place_on_the_screen_counts_for_choices_between_systems():
+    assert visible_answer("blue", 2) == visible_answer("green", 2) == 2
+    assert visible_answer("blue", 0) != visible_answer("green", 0)
+    assert visible_answer(4, 2) == 4
+    assert visible_answer(["a", "b"], 0) == visible_answer(["a", "b"], 1)

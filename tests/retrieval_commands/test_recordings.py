@@ -16,7 +16,7 @@ from dialometer.errors import DialometerError
 from dialometer.exchange import archive
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import CandidateItem
-from dialometer.model.recording import Recording, address_of_file
+from dialometer.model.media import Recording, address_of_file
 from dialometer.retrieval.avatar import Avatar
 from dialometer.retrieval.knowledge_base import KnowledgeBaseError, read_knowledge_base
 from dialometer.retrieval.retriever import make_retriever

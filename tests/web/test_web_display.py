@@ -13,7 +13,7 @@ from dialometer.design.items import ItemReader
 from dialometer.design.load import check_study, load_study
 from dialometer.exchange.export_tables import SCREENS
 from dialometer.markup.markdown import _rendered
-from dialometer.model.recording import address_of_file
+from dialometer.model.media import address_of_file
 from dialometer.model.tool_steps import MAX_SHOWN
 
 STUDY = """

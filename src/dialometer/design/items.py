@@ -22,7 +22,7 @@ from dialometer.model.item import (
     ResponsesItem,
     Transcript,
 )
-from dialometer.model.recording import Recording
+from dialometer.model.media import Recording
 from dialometer.readers.encodings import NAMES, UTF8, encoding_of
 from dialometer.readers.json_records import MAX_DEPTH, is_too_deep
 from dialometer.readers.recordings import recording_of

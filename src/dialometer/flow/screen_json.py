@@ -9,7 +9,7 @@ from dialometer.design.pairs import Segment
 from dialometer.flow.engine import Flow
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Field, ItemView, Option, Screen, step_seconds
 from dialometer.model.dialogue import ToolCall, Turn
-from dialometer.model.recording import address_of_file
+from dialometer.model.media import address_of_file
 from dialometer.model.session import Session
 from dialometer.model.tool_steps import cut
 from dialometer.scales.choice import Choice

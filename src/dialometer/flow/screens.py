@@ -18,7 +18,7 @@ from dialometer.model.design import Presentation
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.marks import Passage
-from dialometer.model.recording import Recording
+from dialometer.model.media import Recording
 from dialometer.model.scale import Scale
 from dialometer.model.session import Dispute, Task
 from dialometer.model.study import REASON, Criterion, Question, Study

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from dialometer.model.dialogue import Media, ToolCall, Turn
+from dialometer.model.media import Recording
 from dialometer.model.rater_text import RaterText
-from dialometer.model.recording import Recording
 
 ItemKind = Literal["responses", "transcript_pair", "dialogue", "candidate", "chat", "arena"]
 KIND_WORDS: Mapping[ItemKind, str] = {

@@ -28,10 +28,10 @@ from dialometer.model.dialogue import Role
 from dialometer.model.item import CandidateItem, Item, ItemKind, ResponsesItem
 from dialometer.model.judges import Agent, Judge, draw_for_people
 from dialometer.model.live import Live
+from dialometer.model.media import Recording
 from dialometer.model.part import Name, Part
 from dialometer.model.quality import QualityRule
 from dialometer.model.rater_text import RaterText, SpeakerName, TextFile
-from dialometer.model.recording import Recording
 from dialometer.model.recruitment import Privacy, Recruitment
 from dialometer.model.scale import Scale
 from dialometer.model.translation import Translation, in_words_of

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from dialometer.model.quality import Finding, QualityRule
 from dialometer.model.session import Session, SessionRecord
-from dialometer.model.straight_lining import answer_pattern, visible_answer
 from dialometer.model.study import Study
 from dialometer.quality import RULES
 
@@ -32,8 +33,14 @@ class StraightLining(QualityRule):
             answers.setdefault(judgment.criterion, []).append(visible_answer(judgment.value, judgment.side))
         findings = []
         for criterion, given in answers.items():
-            pattern = answer_pattern(given)
-            if pattern.n >= self.at_least_n and pattern.share >= self.share:
-                reason = f"{pattern.n_same} of {pattern.n} answers on {criterion} are the same"
-                findings.append(self.finding(reason, criterion=criterion, value=str(pattern.commonest)))
+            commonest, n_same = Counter(given).most_common(1)[0]
+            if len(given) >= self.at_least_n and n_same / len(given) >= self.share:
+                reason = f"{n_same} of {len(given)} answers on {criterion} are the same"
+                findings.append(self.finding(reason, criterion=criterion, value=str(commonest)))
         return findings
+
+
+def visible_answer(value: Any, side: int | None) -> int | float | str:
+    """What careless raters repeat: for a choice between systems the position on the screen, else the answer itself."""
+    visible = side if isinstance(value, str) and side else value
+    return visible if isinstance(visible, int | float) else json.dumps(visible, sort_keys=True)

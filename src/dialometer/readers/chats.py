@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dialometer.model.dialogue import Role, visible_controls
-from dialometer.model.media_types import media_kind
+from dialometer.model.media import media_kind
 from dialometer.readers.json_records import kind_of
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import DialogueDraft, TurnDraft

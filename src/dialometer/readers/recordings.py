@@ -8,8 +8,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from dialometer.model.media_types import AUDIO_TYPES, CAPTION_TYPES, VIDEO_TYPES
-from dialometer.model.recording import Recording
+from dialometer.model.media import AUDIO_TYPES, CAPTION_TYPES, VIDEO_TYPES, Recording
 
 Fault = tuple[str, str, str]
 """What is wrong, how to fix it, and the field."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dialometer.model.item import Item, ResponsesItem, turns_of
-from dialometer.model.media_types import IMAGE_TYPES
+from dialometer.model.media import IMAGE_TYPES
 from dialometer.model.study import Study
 from dialometer.readers.media_content import content_fault
 from dialometer.readers.recordings import path_fault

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dialometer.model.dialogue import MEDIA_KINDS, Media, ToolCall, Turn, clean_text, visible_controls
-from dialometer.model.media_types import MEDIA_TYPES, media_kind
+from dialometer.model.media import MEDIA_TYPES, media_kind
 from dialometer.readers.json_records import kind_of
 from dialometer.readers.media_content import content_fault
 from dialometer.readers.recordings import normal_path, path_fault

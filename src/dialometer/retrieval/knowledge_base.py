@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dialometer.errors import DialometerError, ReadError
 from dialometer.model.dialogue import clean_text
-from dialometer.model.recording import Recording
+from dialometer.model.media import Recording
 from dialometer.readers.json_records import kind_of, line_records
 from dialometer.readers.problems import Problems
 from dialometer.readers.recordings import recording_of

@@ -10,8 +10,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from dialometer.model.media_types import CONTENT_TYPES
-from dialometer.model.recording import Recording, address_of_file
+from dialometer.model.media import CONTENT_TYPES, Recording, address_of_file
 from dialometer.model.study import Study
 from dialometer.readers.recordings import is_inside
 from dialometer.readers.study_media import media_files

@@ -125,11 +125,10 @@ def monotony_frame(judgments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _monotony(judgments: pl.DataFrame) -> pl.DataFrame:
-    # What ``visible_answer`` says of one answer: for a choice between systems the position on the screen counts.
+    # As in the rule straight_lining: for a choice between systems the position on the screen counts.
     place = pl.when(pl.col("choice").is_not_null() & (pl.col("side") > 0)).then(pl.format("place {}", pl.col("side")))
     answer = pl.coalesce(pl.col("value").cast(pl.String), place, pl.col("choice"), pl.col("answer"))
-    # The counts of ``model.straight_lining.answer_pattern`` for all raters at once; numbers in place of names, since a
-    # million texts take long to sort.
+    # Numbers in place of names: a million texts take long to sort.
     by, named = ["rater", "criterion"], ["rater", "criterion", "given"]
     rows = judgments.select(*by, "position", "side", answer.alias("given")).drop_nulls("given")
     levels = {name: rows[name].unique().sort() for name in by}
