@@ -229,11 +229,18 @@ def main() -> None:
         action="store_true",
         help="only rows of the page that lie outside 94 to 96 %%; all others stay as they are",
     )
+    parser.add_argument(
+        "--only", help="only rows whose kind holds these words; all others stay as they are on the page"
+    )
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks/judges.md")
     given = parser.parse_args()
     wanted = [(case, judge, n) for case in CASES for judge in JUDGES for n in SIZES]
-    before = on_page() if given.outside else {}
-    settled = {key: row for key, row in before.items() if 0.94 <= row.both <= 0.96}
+    before = on_page() if given.outside or given.only else {}
+    settled = {
+        key: row
+        for key, row in before.items()
+        if (given.outside and 0.94 <= row.both <= 0.96) or (given.only and given.only not in row.case)
+    }
     for case, judge, n in reversed(wanted) if given.backwards else wanted:
         if (case.label, judge, n) in settled or (case.label, judge, n) in kept(given.kept):
             continue

@@ -83,6 +83,27 @@ def test_one_stratum_or_equal_probabilities_change_nothing():
     )
 
 
+@pytest.mark.parametrize("n_raters", [12, 6])
+def test_degrees_of_freedom_are_satterthwaites_where_raters_and_items_are_many(n_raters):
+    """Each rater and each item is left out in turn here, by hand."""
+    rng = np.random.default_rng(8)
+    n_items = 24
+    item, rater = np.repeat(np.arange(n_items), 2), np.tile(np.arange(n_raters), 2 * n_items // n_raters)
+    value = rng.normal(size=n_items)[item] + rng.normal(scale=0.5, size=n_raters)[rater] + rng.normal(size=len(item))
+    data = judged_ratings(value, item, rng.normal(size=5 * n_items), np.arange(5 * n_items), raters=rater)
+    people = corrected(data, {"0": 1.0}).people
+
+    def spread(cluster):
+        means = [value[cluster != name].mean() for name in np.unique(cluster)]
+        return (len(means) - 1) / len(means) * np.sum((np.array(means) - value.mean()) ** 2)
+
+    over_items, over_raters = spread(item), spread(rater)
+    squared = people.details["standard_error"] ** 4
+    pooled = squared / (over_items**2 / (n_items - 1) + over_raters**2 / (n_raters - 1))
+    assert n_raters - 1 < pooled < n_items - 1
+    assert people.df == pytest.approx((pooled if n_raters == 12 else n_raters - 1,))
+
+
 def test_strata_count_by_their_items_and_not_by_their_judgments():
     """Half of the items of a stratum far above the other are judged, a twentieth of the other's."""
     items = np.arange(400)

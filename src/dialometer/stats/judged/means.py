@@ -12,8 +12,9 @@ kept within 0 (people alone) and 1.
 Beyond the paper: items may come from strata with shares of their own (each stratum's mean counts by its number of items; Fisch et
 al. 2024, StratPPI) or have known unequal probabilities (weights 1/probability). Judgments of one rater, and judgments on one item,
 are dependent: variances are those of :mod:`dialometer.stats.clustered.two_way` (jackknife over raters and items), and intervals
-are Student's. With independent judgments, point and weight are those of ``ppi_py.ppi_mean_pointestimate`` and of
-``truescore.ppi_estimate``, and the standard error is truescore's (``tests/stats/test_judged.py``). Coverage by simulation:
+are Student's with Satterthwaite's degrees of freedom. With independent judgments, point and weight are those of
+``ppi_py.ppi_mean_pointestimate`` and of ``truescore.ppi_estimate``, and the standard error is truescore's
+(``tests/stats/test_judged.py``). Coverage by simulation:
 ``python -m bench.calibrate_judges``.
 """
 
@@ -35,6 +36,8 @@ from dialometer.stats.observations import Floats, Ints, check_confidence, codes,
 METHOD = "raters corrected by a judge (PPI++)"
 FEWEST = 3
 """Items with judgments below which nothing is said."""
+FEWEST_DF = 8
+"""Degrees of freedom over items and over raters from which on their estimated shares in the variance are trusted."""
 NO_WEIGHT = "the judge adds nothing here: its weight is zero, and the estimate is that of raters alone"
 
 
@@ -170,6 +173,20 @@ class _Spread:
             return of_raters + (1 - self.fixed_share) * max(0.0, of_items - of_meetings)
         return max(of_items + of_raters - of_meetings, of_items, of_raters)
 
+    def df(self, weight: float, of_items: float, of_raters: float) -> float:
+        """Degrees of freedom of this variance, from those over items and over raters.
+
+        Satterthwaite's, in which the part that varies more counts more, and never fewer than the smaller of the two. Estimated parts
+        can be near zero by chance where items or raters are few: there it is the smaller.
+        """
+        fewest = min(of_items, of_raters)
+        if self.raters is None or self.fixed_share is not None or fewest < FEWEST_DF:
+            return fewest
+        mix = np.array([1.0, weight])
+        over_items, over_raters = float(mix @ self.items @ mix), float(mix @ self.raters @ mix)
+        spread = over_items**2 / of_items + over_raters**2 / of_raters
+        return max(fewest, self.variance(weight) ** 2 / spread) if spread > 0 else fewest
+
 
 def corrected(
     data: JudgedRatings,
@@ -200,13 +217,13 @@ def corrected(
     before, after = spread.variance(0.0), spread.variance(tuned)
     weight = tuned if after < before else 0.0
     of_items, of_raters = part.df()
-    df = min(of_items, of_raters)
+    df = spread.df(0.0, of_items, of_raters)
     people = _estimate(part.people, before, df, n, "raters alone", null, level, label, is_share=is_share)
     if not weight:
         both = _estimate(part.people, before, df, n, METHOD, null, level, label, is_share=is_share).with_note(NO_WEIGHT)
         return Corrected(people, judge, both, 0.0, float(n))
     # As in regression, the estimated weight costs a degree of freedom of what is left over items.
-    slack, df = of_items / (of_items - 1), min(of_items - 1, of_raters)
+    slack, df = of_items / (of_items - 1), spread.df(weight, of_items - 1, of_raters)
     value = part.people + weight * part.shift
     both = _estimate(value, after, df, n, METHOD, null, level, label, is_share=is_share, slack=slack)
     worth = [
