@@ -187,7 +187,7 @@ def test_agreement_and_change_in_words(template, quick):
     data = with_flags(replace(equal, judgments=spoilt), {}, {"straight_lining": names})
     words = " ".join(sensitivity_section(data, OPTIONS).paragraphs)
     assert (
-        "The answer changes under: Exclusions: also those whom the rule straight lining flags, where Helpfulness"
+        "The answer changes under: Exclusions: also those whom the rule straight lining flags, where “Helpfulness"
         in words
     )
     assert "from significantly higher to not significant" in words

@@ -83,6 +83,33 @@ def test_an_expected_difference_is_supported_contradicted_or_undecided(likert):
     assert words == "Rules is rated 0.80 points higher than Neural [0.40, 1.20], p\u00a0=\u00a0.001."
 
 
+@pytest.mark.parametrize(
+    ("value", "p", "words"),
+    [
+        (0.8, 0.001, "supported: Neural is rated 0.80 points higher than Rules on Helpfulness."),
+        (-0.8, 0.001, "contradicted: Neural is rated 0.80 points lower than Rules on Helpfulness."),
+        (
+            0.3,
+            0.2,
+            "undecided: Neural is rated 0.30 points higher than Rules on Helpfulness, which is not significant.",
+        ),
+        (0.001, 0.99, "undecided: Neural and Rules are tied on Helpfulness."),
+        (0.001, 0.001, "supported: Neural and Rules differ by less than 0.01 points on Helpfulness."),
+    ],
+)
+def test_one_test_is_said_in_one_sentence(likert, value, p, words):
+    test = hypothesis_on(likert, a_test("neural", "rules", value, p), expected=["neural > rules"])
+    assert test.one_test_answer() == f"Hypothesis {words}"
+    assert test.one_test_numbers().startswith("The 95% confidence interval of the difference is ")
+
+
+def test_what_one_test_does_not_decide_is_not_said_as_if_it_did(likert):
+    one = a_test("neural", "rules", 0.8, 0.001)
+    assert not hypothesis_on(likert, one, expected=["neural > rules, retrieval"]).one_test_answer()
+    assert not hypothesis_on(likert, one, a_test("neural", "retrieval", 0.3, 0.2)).one_test_answer()
+    assert not hypothesis_on(likert, a_test("neural", "rules", 0.8, math.nan)).one_test_answer()
+
+
 def test_verdicts_on_fixed_items_say_so(likert):
     test = a_test("neural", "rules", 0.8, 0.001)
     general = hypothesis_on(likert, test, expected=["neural > rules"])
@@ -169,7 +196,7 @@ def test_choices_between_the_same_two_are_listed_once(likert):
 
 
 def test_a_tie_reads_as_one():
-    assert short_words(a_test("a", "b", 0.001, 0.99), "A", "B").startswith("A and B differ by 0.00 points")
+    assert short_words(a_test("a", "b", 0.001, 0.99), "A", "B").startswith("A and B differ by less than 0.01 points")
 
 
 def test_how_much_more_data_agrees_with_power_analysis():

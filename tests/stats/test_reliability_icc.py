@@ -216,7 +216,22 @@ def test_raters_who_disagree_completely_have_no_reliable_mean():
         means = [icc(opposed, "ICC(3,k)"), icc_one_way(opposed.ravel(), np.repeat(np.arange(5), 2), "ICC(1,k)")]
     assert icc(opposed, "ICC(3,1)").value == pytest.approx(-1)
     assert [mean.is_known for mean in means] == [False, False]
-    assert "do not differ" in means[1].notes[0]
+    assert all("do not differ" in mean.notes[0] for mean in means)
+
+
+def test_no_reliability_of_means_exceeds_one_where_raters_are_opposed():
+    """The estimated variance of the means is negative: by the formula, as in pingouin and psych, ICC(2,k) would be 5.02."""
+    opposed = np.array([[1, 5], [2, 4], [3, 3], [4, 2.2], [5, 1.0]])
+    peer = pingouin_table(opposed)
+    assert peer["ICC(2,k)"]["ICC"] == pytest.approx(5.0205, abs=1e-4)
+    assert icc(opposed, "ICC(2,1)").value == pytest.approx(peer["ICC(2,1)"]["ICC"])
+    mean = icc(opposed, "ICC(2,k)")
+    assert not mean.is_known
+    assert "do not differ" in mean.notes[0]
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        found = icc(rng.normal(size=(4, 3)), "ICC(2,k)")
+        assert not found.is_known or found.low <= found.value <= found.high <= 1 + 1e-9
 
 
 def test_misuse_is_refused():

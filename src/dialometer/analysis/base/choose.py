@@ -276,7 +276,9 @@ def analyse(
     verdicts = tuple(verdict for part in findings for verdict in part.verdicts)
     summary = Summary(
         answer=answer(findings or [first]),
-        certainty=certainty(first, has_comparisons=bool(only or declared.comparisons) or not len(data.judgments)),
+        certainty=certainty(
+            findings or [first], has_comparisons=bool(only or declared.comparisons) or not len(data.judgments)
+        ),
         headlines=headlines(findings),
         exclusions=exclusions_table(data),
         balance=balance_table(data) if len(study.cells) > 1 else None,

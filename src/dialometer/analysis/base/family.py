@@ -72,10 +72,16 @@ class Findings:
     """Sections that end the report, after those of all other families."""
     claims: tuple[Claim, ...] = ()
     """What the answer states as found."""
+    basis: str = ""
+    """What is left of the certainty where the first sentence is the one declared test: who rated how much, how far it reaches."""
     verdicts: tuple[Verdict, ...] = ()
     """On the hypotheses that were declared."""
     verdict_answer: str = ""
     """The verdict on the primary hypothesis in a sentence; it opens the report."""
+    one_test_answer: str = ""
+    """The same with the estimate, where the primary hypothesis has one test: it says all that the family's answer would."""
+    one_test_numbers: str = ""
+    """The confidence interval and p-value of that test."""
     verdict_counts: str = ""
     """How many tests of the primary hypothesis are significant: said where the deciding family has no answer of its own."""
     verdict_headlines: tuple[Headline, ...] = ()

@@ -16,15 +16,25 @@ NOTHING_DECLARED = (
 
 
 def answer(findings: Sequence[Findings]) -> str:
-    """The verdict on the primary hypothesis, then the answer of the family that decides it."""
+    """The verdict on the primary hypothesis, then the answer of the family that decides it; one test is said once."""
+    if one_test := _one_test(findings):
+        return one_test.one_test_answer
     found = findings[0].answer
     stated = next((part.verdict_answer for part in findings if part.verdict_answer), "")
     counted = next((part.verdict_counts for part in findings if part.verdict_counts), "")
     return f"{stated} {found or counted}".strip()
 
 
-def certainty(first: Findings, *, has_comparisons: bool) -> str:
+def _one_test(findings: Sequence[Findings]) -> Findings | None:
+    """What the primary hypothesis's only test says, where the family that decides it can leave that to the verdict."""
+    return next((part for part in findings if part.one_test_answer), None) if findings[0].basis else None
+
+
+def certainty(findings: Sequence[Findings], *, has_comparisons: bool) -> str:
     """How certain the answer is; where nothing was declared it says so."""
+    first = findings[0]
+    if one_test := _one_test(findings):
+        return f"{one_test.one_test_numbers} {first.basis}"
     return first.certainty if has_comparisons else f"{NOTHING_DECLARED} {first.certainty}".strip()
 
 
@@ -68,7 +78,7 @@ def verdict_table(verdicts: Sequence[Verdict], correction: str, confidence: floa
 def _correction(correction: str) -> str:
     if correction == "none":
         return "p-values are not corrected for the number of tests."
-    return f"p-values are corrected for all tests of the comparison that a hypothesis is about ({correction_name(correction)})."
+    return f"Where a comparison has several tests, their p-values are corrected together ({correction_name(correction)})."
 
 
 def next_steps(data: StudyData, findings: Sequence[Findings], unfinished: str) -> tuple[str, ...]:

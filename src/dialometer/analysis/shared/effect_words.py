@@ -103,7 +103,7 @@ def effect_words(estimate: Estimate, first: str, second: str, correction: str) -
     shown, is_percent = readable(estimate)
     after = after_correction(correction) if estimate.details.get("n_tests", 2) > 1 else ""
     test = f"{interval_only(shown, is_percent=is_percent)}, {p_words(p_adjusted(estimate))}{after}"
-    return f"{about_words(estimate)}{_compared(estimate, shown, first, second)} ({test})"
+    return f"{about_words(estimate)}{compared_words(estimate, first, second)} ({test})"
 
 
 def short_words(estimate: Estimate, first: str, second: str) -> str:
@@ -113,7 +113,7 @@ def short_words(estimate: Estimate, first: str, second: str) -> str:
     shown, is_percent = readable(estimate)
     interval = write_estimate(shown, is_percent=is_percent).interval
     interval = f" {interval}" if interval else ""
-    return f"{_compared(estimate, shown, first, second)}{interval}, {p_words(p_adjusted(estimate))}"
+    return f"{compared_words(estimate, first, second)}{interval}, {p_words(p_adjusted(estimate))}"
 
 
 def _unknown(estimate: Estimate, first: str, second: str) -> str:
@@ -127,7 +127,17 @@ def about_words(estimate: Estimate) -> str:
     return f"{', '.join(words)}: " if words else ""
 
 
-def _compared(estimate: Estimate, shown: Estimate, first: str, second: str) -> str:
+def is_tie(estimate: Estimate) -> bool:
+    """Whether the two are level as it is written: 0.00 points, 1.00 times, 50%."""
+    shown, is_percent = readable(estimate)
+    if is_percent:
+        return value_only(shown, is_percent=True) == "50%"
+    return abs(shown.value - (1.0 if estimate.details.get("is_log") else 0.0)) < TIE
+
+
+def compared_words(estimate: Estimate, first: str, second: str) -> str:
+    """The two and the estimate: "Juno is rated 0.62 points higher than Tak"."""
+    shown, _ = readable(estimate)
     if estimate.unit == "log odds":
         return f"{first} is preferred to {second} with an estimated probability of {value_only(shown, is_percent=True)}"
     if is_share(estimate):
@@ -137,7 +147,7 @@ def _compared(estimate: Estimate, shown: Estimate, first: str, second: str) -> s
     quantity = str(estimate.details.get("quantity", "points"))
     if abs(shown.value) < TIE:
         counted = quantity if quantity.endswith(("points", "deviations")) else f"in {quantity}"
-        return f"{first} and {second} differ by 0.00 {counted}"
+        return f"{first} and {second} differ by less than 0.01 {counted}"
     value = write_points(shown)
     higher = "higher" if shown.value > 0 else "lower"
     return f"{first} {_WORDS.get(quantity, _WORDS['points']).format(value=value, higher=higher)} {second}"

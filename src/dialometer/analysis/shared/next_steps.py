@@ -122,8 +122,8 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
         return "Collect judgments on what could not be tested yet."
     if against:
         return (
-            f"Not every estimate points in the expected direction ({main.in_short(against[0])}): more of the same data is "
-            "unlikely to support the hypothesis. Reconsider it before collecting more."
+            f"Not every estimate points in the expected direction ({main.in_short(against[0])}): more data support the "
+            "hypothesis only if that turns round. Reconsider it before collecting more."
         )
     factor = _needed(main, left)
     if factor > MOST_TIMES:

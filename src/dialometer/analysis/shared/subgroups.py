@@ -14,7 +14,7 @@ from scipy import stats
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import RaterRows
-from dialometer.analysis.base.wording import n_of, p_words, question_label, question_text
+from dialometer.analysis.base.wording import listed, n_of, p_words, question_label, question_text
 from dialometer.analysis.shared.comparisons import corrected, p_adjusted
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
@@ -207,6 +207,16 @@ def corrected_groups(outcomes: Sequence[GroupTest], options: Options) -> list[Gr
     """The tests of several outcomes as one family."""
     tests = corrected([outcome.test for outcome in outcomes], options)
     return [replace(outcome, test=test) for outcome, test in zip(outcomes, tests, strict=True)]
+
+
+def group_notes(groups: RaterGroups, outcomes: Sequence[GroupTest]) -> tuple[str, ...]:
+    """For below a table of groups: which answers were taken together, and why outcomes have no test."""
+    reasons: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if math.isnan(outcome.test.p_value) and outcome.test.notes:
+            reasons.setdefault(outcome.test.notes[-1].removeprefix("no test: "), []).append(outcome.test.label)
+    untested = (f"No test for {listed(labels)}: {reason}." for reason, labels in reasons.items())
+    return (*((groups.note,) if groups.note else ()), *untested)
 
 
 def no_difference_words(tests: Sequence[Estimate]) -> str:

@@ -23,6 +23,7 @@ from dialometer.analysis.base.wording import (
     after_correction,
     criterion_label,
     factor_named,
+    interval_only,
     level_label,
     listed,
     n_of,
@@ -38,10 +39,12 @@ from dialometer.analysis.shared.comparisons import (
 )
 from dialometer.analysis.shared.effect_words import (
     about_words,
+    compared_words,
     counted_in,
     effect_words,
     flipped,
     is_share,
+    is_tie,
     readable,
     short_words,
 )
@@ -242,8 +245,47 @@ class DeclaredHypothesis:
 
     def answer(self) -> str:
         """The first sentence of the report, where this is the primary hypothesis."""
-        scope = " for the items of this study" if self.is_about_these_items else ""
-        return f"Hypothesis {self.result}{scope}: {self.statement()}."
+        return f"{self._opening()}: {self.statement()}."
+
+    def _opening(self) -> str:
+        return f"Hypothesis {self.result}{' for the items of this study' if self.is_about_these_items else ''}"
+
+    @property
+    def one_test(self) -> Estimate | None:
+        """The only test, as of two systems on one criterion; None where it does not decide alone, or has no p-value."""
+        if len(self.tests) != 1 or len(self.relevant) != 1 or has_margin(self.comparison) or not self.is_complete:
+            return None
+        (test,) = self.relevant
+        return None if math.isnan(test.p_value) else test
+
+    def one_test_answer(self) -> str:
+        """The first sentence where one test decides: the verdict, and the estimate in place of the hypothesis."""
+        test = self.one_test
+        if test is None:
+            return ""
+        first, second = self.label(test.details.get("first")), self.label(test.details.get("second"))
+        on = about_words(test).removesuffix(": ") or listed(
+            criterion_label(self.study, name) for name in self.comparison.criteria
+        )
+        where = f" on {on}" if on else ""
+        if is_significant(test):
+            return f"{self._opening()}: {compared_words(test, first, second)}{where}."
+        if is_tie(test):
+            return f"{self._opening()}: {first} and {second} are tied{where}."
+        return f"{self._opening()}: {compared_words(test, first, second)}{where}, which is not significant."
+
+    def one_test_numbers(self) -> str:
+        """The confidence interval and p-value of that test."""
+        test = self.one_test
+        if test is None:
+            return ""
+        shown, is_percent = readable(test)
+        if not shown.has_interval:
+            return f"{_capital(p_words(p_adjusted(test)))}."
+        what = "probability" if test.unit == "log odds" else "share" if is_share(test) else "difference"
+        what = "ratio" if test.details.get("is_log") else what
+        interval = interval_only(shown, is_percent=is_percent).replace("interval ", f"interval of the {what} is ", 1)
+        return f"The {interval}, {p_words(p_adjusted(test))}."
 
     def headlines(self) -> tuple[Headline, ...]:
         """The numbers of the first screen where a direction was declared: its tests, the way round it has them."""

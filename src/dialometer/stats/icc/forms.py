@@ -11,6 +11,7 @@ Checked in ``tests/stats/test_reliability_icc.py`` against the ANOVA forms of :m
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, overload
 
@@ -70,10 +71,19 @@ def spearman_brown(single: float, k: float) -> float: ...
 @overload
 def spearman_brown(single: Floats, k: float | Floats) -> Floats: ...
 def spearman_brown(single: float | Floats, k: float | Floats) -> float | Floats:
-    """Reliability of the mean of ``k`` ratings from that of one; every average form follows from its single form."""
+    """Reliability of the mean of ``k`` ratings from that of one; every average form follows from its single form.
+
+    The divisor is the variance of the items' means relative to that of single ratings. Towards zero the reliability falls
+    without end; where the estimate of that variance is zero or negative there is none, and −∞ takes its place.
+    """
+    whole = 1 + np.multiply(np.subtract(k, 1), single)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.divide(np.multiply(single, k), 1 + np.multiply(np.subtract(k, 1), single))
+        mean = np.where(np.less(whole, LEAST_VARIANCE), -np.inf, np.divide(np.multiply(single, k), whole))
     return float(mean) if np.ndim(mean) == 0 else mean
+
+
+LEAST_VARIANCE = 1e-9
+"""Of means, relative to single ratings; less is rounding."""
 
 
 NO_MEAN = "raters disagree so completely that the means of items do not differ: their reliability is not defined"
@@ -81,7 +91,7 @@ NO_MEAN = "raters disagree so completely that the means of items do not differ: 
 
 def has_mean_reliability(single: float, k: float) -> bool:
     """Whether the mean of ``k`` ratings has a reliability: at −1 / (k − 1) and below, the means of items do not differ."""
-    return 1 + (k - 1) * single > 1e-9
+    return spearman_brown(single, k) > -math.inf
 
 
 Resampled = Literal["items", "raters", "items and raters"]

@@ -3,6 +3,12 @@
 Values, F tests and analytic intervals follow McGraw & Wong (1996), for the six forms of Shrout & Fleiss (1979). Validated
 against ``pingouin.intraclass_corr(data, targets, raters, ratings)`` 0.7.0, R ``psych::ICC(x, lmer=FALSE)`` 2.2.9 and the
 worked example of Shrout & Fleiss (their tables 2 and 4).
+
+Estimates of variance can be negative where raters are opposed. A negative ICC is given as it is, with a note: the formulas of
+McGraw & Wong are not truncated, nor are pingouin and ``psych::ICC(lmer=FALSE)``. Where even the estimated variance of the items'
+means is not positive, the average form of agreement turns round and exceeds 1: pingouin and psych print such a number (5.02 for two
+opposed raters of five items); here it is not defined, since no share of a variance is above 1. Variance components by REML, as in
+``psych::ICC(lmer=TRUE)`` and in reports of incomplete designs, are never negative and give 0 there.
 """
 
 from __future__ import annotations
@@ -21,6 +27,7 @@ from dialometer.stats.bootstrap.bootstrap import estimate_from, jackknife
 from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.forms import (
     NEGATIVE,
+    NO_MEAN,
     IccForm,
     Resampled,
     form_named,
@@ -103,6 +110,8 @@ def icc(
         return replace(unknown(chosen.name, why, n=len(matrix), label=label), notes=(why, *notes))
     squares = mean_squares(matrix)
     value = _value(squares, chosen)
+    if math.isinf(value):
+        return unknown(chosen.name, NO_MEAN, n=len(matrix), label=label)
     if math.isnan(value):
         why = "neither items nor errors vary, so the ratio is not defined; use items that differ"
         return unknown(chosen.name, why, n=len(matrix), label=label)
@@ -149,9 +158,7 @@ def _value(squares: MeanSquares, form: IccForm) -> float:
     if whole == 0:
         return math.nan
     single = part / whole
-    if not form.is_average:
-        return single
-    return spearman_brown(single, k) if 1 + (k - 1) * single != 0 else math.nan
+    return spearman_brown(single, k) if form.is_average else single
 
 
 def _tested(

@@ -55,7 +55,7 @@ def density_section(marked: Marked) -> Section:
         densities[label] = density
     rates = [cell for row in rows for cell in row if isinstance(cell, Estimate)]
     n_digits = _digits(rates)
-    words = [f"{label}: {_told(density, n_digits)}" for label, density in densities.items()]
+    words = [f"{label} {_told(density, n_digits)}" for label, density in densities.items()]
     weights = listed(f"{name} {weight:g}" for name, weight in marked.severities.items())
     columns = (
         Column("system", "System"),

@@ -23,9 +23,11 @@ def disagreement_section(name: str, pool: Pool) -> Section:
     good = pool.is_judged & crowd_approves(pool.mean, pool.good_from)
     only_crowd = good & ~pool.is_gold & _has_gold(pool)
     only_maker = pool.is_gold & pool.is_judged & ~good
+    n_rejected = int(only_maker.sum())
+    rejected = n_of(n_rejected, "candidate") if n_rejected else "none"
     words = (
         f"The crowd calls {n_of(int(only_crowd.sum()), 'candidate')} right (a mean rating of {number(pool.good_from, 1)} or more) "
-        f"that the maker did not mark, and rejects {n_of(int(only_maker.sum()), 'candidate')} that the maker marked. An answer can "
+        f"that the maker did not mark, and rejects {rejected} that the maker marked. An answer can "
         "make sense to a visitor and still be wrong for the person who recorded it, and a maker who looks through many answers "
         "misses some."
     )

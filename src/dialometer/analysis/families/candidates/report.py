@@ -235,6 +235,7 @@ class Candidates(Family):
         return Findings(
             answer=answer(main),
             certainty=certainty(main),
+            basis=certainty(main) if main.answers.pairs else "",
             headlines=headlines(main, options.correction),
             figure=figure(main),
             sections=tuple(sections),

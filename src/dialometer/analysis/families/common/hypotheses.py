@@ -34,6 +34,8 @@ class Hypotheses(Family):
             "",
             verdicts=tuple(one.verdict() for one in tested),
             verdict_answer=main.answer() if main else "",
+            one_test_answer=main.one_test_answer() if main else "",
+            one_test_numbers=main.one_test_numbers() if main else "",
             verdict_counts=main.counts().strip() if main else "",
             verdict_headlines=main.headlines() if main else (),
             next_steps=steps,

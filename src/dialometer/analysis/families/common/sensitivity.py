@@ -382,8 +382,10 @@ def _paragraphs(
         verb = "gives" if len(apart) == 1 else "give"
         paragraphs.append(f"{rows} another claim (named in brackets) {verb} another answer: {changes}.")
     if n_tests > 1:
-        why = "the one that most of these choices change" if different or apart else "the clearest one"
-        paragraphs.append(f"Shown is one of the tests, {why}: {shown}.")
+        why = "the clearest one"
+        if different or apart:
+            why = f"the one that most choices that make {'the same' if different else 'another'} claim change"
+        paragraphs.append(f"Shown is one of the tests, {why}: “{shown}”.")
     failed = [f"{outcome.name} ({outcome.problem.rstrip('.')})" for outcome in outcomes if not outcome.tests]
     failed += [f"{outcome.name} ({listed(missing)})" for outcome in made if (missing := untested(declared, outcome))]
     if failed:
@@ -404,7 +406,7 @@ def _changes(declared: ChoiceOutcome, other: ChoiceOutcome) -> str:
         before, now = answer_of(declared.tests[label]), answer_of(other.tests.get(label))
         turned.setdefault((words.get(before, before), words.get(now, now)), []).append(label)
     parts = [
-        f"{listed(own)} {'turns' if len(own) == 1 else 'turn'} from {before} to {now}"
+        f"{listed(f'“{label}”' for label in own)} {'turns' if len(own) == 1 else 'turn'} from {before} to {now}"
         for (before, now), own in turned.items()
     ]
     more = [n_of(len(labels) - 3, "more test")] if len(labels) > 3 else []
@@ -442,7 +444,7 @@ def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: st
             Column("n_changed", f"Tests changed, of {len(declared.tests)}", "count"),
         ),
         tuple(rows),
-        caption=f"Estimates: {shown}. Those of other units are rescaled to that of the first row by the standard "
+        caption=f"Estimates of “{shown}”. Those of other units are rescaled to that of the first row by the standard "
         "deviations of the judgments. Confidence intervals are not corrected for the number of tests, p-values are.",
     )
 

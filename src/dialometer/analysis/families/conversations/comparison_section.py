@@ -31,9 +31,10 @@ def comparison_section(name: str, compared: list[SystemComparison], options: Opt
     first = compared[0].ratings
     n_both = max((check.n for pair in compared for check in pair.flipped.values()), default=0)
     if len(first.systems) > 1:
+        who = f"all {n_both:,}" if n_both == first.n_raters else f"{n_both:,} of {first.n_raters:,}"
         paragraphs.append(
-            f"Ratings of one rater are correlated, so raters are clusters in all confidence intervals and tests; {n_both:,} of "
-            f"{first.n_raters:,} raters talked with more than one system, and their differences count as pairs."
+            f"Ratings of one rater are correlated, so raters are clusters in all confidence intervals and tests; {who} "
+            f"raters talked with more than one system, and their differences count as pairs."
         )
     tables = [_declared_table(name, compared, options) if has_declared else _open_table(name, compared, options)]
     parts: list[Table | Figure] = [table for table in tables if table.rows]

@@ -25,6 +25,7 @@ from dialometer.analysis.shared.subgroups import (
     FEWEST_RATERS,
     GroupTest,
     corrected_groups,
+    group_notes,
     groups_test,
     no_difference_words,
     rater_groups,
@@ -59,7 +60,7 @@ def group_section(
                 return within(clustered_mean(value[chosen], rater[chosen], confidence=options.confidence), *ends)
 
             names.append((rated.label, label))
-            outcomes.append(groups_test(groups, value, rater, mean))
+            outcomes.append(groups_test(groups, value, rater, mean, label=f"{rated.label}, {label}"))
     outcomes = corrected_groups(outcomes, options)
     table = Table(
         name,
@@ -76,7 +77,7 @@ def group_section(
         ),
         caption="Raters as clusters. A difference between systems is taken within raters who talked with both. Tests use "
         f"groups of at least {FEWEST_RATERS} raters.",
-        notes=(groups.note,) if groups.note else (),
+        notes=group_notes(groups, outcomes),
     )
     tests = [outcome.test for outcome in outcomes]
     apart = [

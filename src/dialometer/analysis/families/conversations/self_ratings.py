@@ -156,7 +156,8 @@ class ConversationRatings(Family):
         shape = rating_shape(ratings[0].place, ratings[0].points, ratings[0].rater, confidence=options.confidence)
         return Findings(
             answer="" if is_elsewhere else _answer(compared[0]),
-            certainty=_basis(compared[0]) if is_elsewhere else _certainty(compared[0]),
+            certainty=_basis(compared[0], is_declared=True) if is_elsewhere else _certainty(compared[0]),
+            basis=_basis(compared[0], is_declared=is_elsewhere or compared[0].is_declared),
             headlines=_headlines(compared[0], shape),
             figure=_differences_figure(compared, primary) if is_elsewhere else _figure(compared[0]),
             sections=(first, *in_appendix([*others, *problems])),
@@ -215,19 +216,20 @@ def _claims(main: SystemComparison) -> tuple[Claim, ...]:
     return lead_claims([main.lead.best, *main.lead.behind], ())
 
 
-def _basis(main: SystemComparison) -> str:
-    return (
-        f"Based on {n_of(len(main.ratings.value), 'dialogue')} of {n_of(main.ratings.n_raters, 'rater')}; the comparison is "
-        "confirmatory (declared in advance)."
-    )
+def _dialogues(main: SystemComparison) -> str:
+    return f"{n_of(len(main.ratings.value), 'dialogue')} of {n_of(main.ratings.n_raters, 'rater')}"
+
+
+def _basis(main: SystemComparison, *, is_declared: bool) -> str:
+    what = "confirmatory (declared in advance)" if is_declared else "exploratory"
+    return f"Based on {_dialogues(main)}; the comparison is {what}."
 
 
 def _certainty(main: SystemComparison) -> str:
     if main.lead is None:
         return "Not enough data."
-    basis = f"{n_of(len(main.ratings.value), 'dialogue')} of {n_of(main.ratings.n_raters, 'rater')}"
     if len(main.means) < 2:
-        return f"Based on {basis}; there is one system only, so nothing to compare it with."
+        return f"Based on {_dialogues(main)}; there is one system only, so nothing to compare it with."
     leads = []
     for system in main.means:
         if system == main.lead.best:
@@ -239,8 +241,7 @@ def _certainty(main: SystemComparison) -> str:
         corrected = p_words(float(gap.details["p_adjusted"]))
         size = f"{number(gap.value)} points above" if number(gap.value) != number(0) else "level with"
         leads.append(f"{size} {system} ({interval_only(gap)}, {corrected})")
-    what = "confirmatory (declared in advance)" if main.is_declared else "exploratory"
-    return f"{main.lead.best} is {listed(leads)}. Based on {basis}; the comparison is {what}."
+    return f"{main.lead.best} is {listed(leads)}. {_basis(main, is_declared=main.is_declared)}"
 
 
 def _headlines(main: SystemComparison, shape: RatingShape) -> tuple[Headline, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -88,7 +88,12 @@ class PeopleAndJudges(Family):
     def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
         """Raters alone, as if there were no judge."""
         alone = replace(data, by_models=data.by_models.clear())
-        return [OtherChoice("Judges", "raters alone", partial(self.primary_tests, alone, comparison, options))]
+
+        def tests() -> dict[str, Estimate]:  # that a judge adds nothing is not news where there is none
+            made = self.primary_tests(alone, comparison, options)
+            return {label: replace(test, notes=()) for label, test in made.items()}
+
+        return [OtherChoice("Judges", "raters alone", tests)]
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """The answer, its section and its figure."""
@@ -101,6 +106,7 @@ class PeopleAndJudges(Family):
         return Findings(
             answer=work.answer(),
             certainty=work.certainty(),
+            basis=work.certainty(),
             figure=figure,
             sections=(section_or_problem(NAME, TITLE, work.section),),
             methods=METHODS,
@@ -159,7 +165,7 @@ class _JudgedRun:
     def answer(self) -> str:
         """The tests of the primary comparison, the higher system first."""
         parts = [self._words(test) for test in self.tests.values() if test.is_known]
-        return f"Human raters corrected by {self.judge}: {'; '.join(parts[:3])}." if parts else "Not enough data."
+        return f"{'; '.join(parts[:3])}." if parts else "Not enough data."
 
     def _words(self, test: Estimate) -> str:
         shown = test if test.value >= float(test.details["null"]) else flipped(test)
@@ -175,7 +181,8 @@ class _JudgedRun:
 
     def _who(self) -> str:
         people, judges = self.criteria[0].people, self.criteria[0].judges
-        scored = f"; {self.judge} scored {n_of(judges['item'].n_unique(), 'item')}" if len(judges) else ""
+        n_scored = n_of(judges["item"].n_unique(), "item")
+        scored = f"; their answers are corrected by {self.judge}, which scored {n_scored}" if len(judges) else ""
         return f"{n_of(people['rater'].n_unique(), 'rater')} judged {n_of(self._n_items, 'item')}{scored}."
 
     def _gain(self) -> str:
@@ -403,7 +410,7 @@ def _columns(kind: str) -> tuple[Column, ...]:
         Column("people", ALONE, estimate),  # type: ignore[arg-type]
         Column("judge", JUDGE, estimate),  # type: ignore[arg-type]
         Column("both", BOTH, estimate),  # type: ignore[arg-type]
-        Column("narrower", "Narrower", "percent"),
+        Column("narrower", "Narrower", "percent", 0),
         Column("worth", "Worth", "estimate", 0),
         Column("n", "Human judgments", "count"),
         Column("weight", "Judge's weight", "number"),

@@ -30,6 +30,7 @@ from dialometer.analysis.shared.subgroups import (
     GroupTest,
     RaterGroups,
     corrected_groups,
+    group_notes,
     groups_test,
     no_difference_words,
     rater_groups,
@@ -75,16 +76,15 @@ def subgroup_section(data: StudyData, choices: PairChoices, question: str, optio
             *p_columns(options.correction, "p (groups differ)"),
         ),
         tuple(rows),
-        notes=_group_notes(groups),
+        notes=_notes(groups, outcomes),
     )
     title = f"Subgroups of raters: {inside(groups.label)}"
     words = _group_words([outcome.test for outcome in outcomes], whole.test)
     return Section(f"subgroup-{question}", title, (words,), (table,))
 
 
-def _group_notes(groups: RaterGroups) -> tuple[str, ...]:
-    notes = [groups.note] if groups.note else []
-    notes.append(SAME_PAIRS)
+def _notes(groups: RaterGroups, outcomes: Sequence[GroupTest]) -> tuple[str, ...]:
+    notes = [*group_notes(groups, outcomes), SAME_PAIRS]
     few = [level for k, level in enumerate(groups.levels) if groups.n_raters(k) < FEWEST_RATERS]
     if few:
         notes.append(f"With one rater only, {listed(few)} is shown but not tested.")

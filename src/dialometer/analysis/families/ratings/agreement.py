@@ -110,8 +110,11 @@ class Reliability:
 
     @property
     def n_averaged(self) -> float | None:
-        """How many ratings the mean is taken over; where targets have different numbers, the harmonic mean of them."""
-        return float(self.average.details["k"]) if self.average.is_known else None
+        """How many ratings the mean is taken over; where targets have different numbers, the harmonic mean of them.
+
+        With one digit, as it is read: 4.97 is 5 like a k that is 5 for all.
+        """
+        return round(float(self.average.details["k"]), 1) if self.average.is_known else None
 
     @property
     def form(self) -> str:
@@ -346,7 +349,7 @@ def _sentence(measure: Measure, result: Reliability) -> str:
     if not result.single.is_known:
         return f"{measure.label}: agreement is not known, {first_note([result.single])}."
     word = size_of_icc(result.average.value)
-    k = f"{result.n_averaged:.1f}".removesuffix(".0")
+    k = f"{result.n_averaged:g}"
     text = f"{measure.label}: the mean of {k} ratings has {word} reliability, ICC {with_interval(result.average)}"
     n = raters_needed(result.single.value, WANTED)
     if round(result.average.value, 2) >= WANTED and n is not None and result.n_averaged is not None:

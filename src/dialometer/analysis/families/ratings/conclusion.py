@@ -125,7 +125,9 @@ def advice(evidence: Evidence) -> list[str]:
             paragraphs += _raters_advice(evidence, contrast)
     if not paragraphs:
         paragraphs.append("Collect more data before drawing conclusions on the conditions.")
-    paragraphs.append("Before collecting, see what a design can find: dialometer power, with the effect found here.")
+    paragraphs.append(
+        "Before collecting, see what a design can find: dialometer power, with the smallest effect that matters."
+    )
     return list(dict.fromkeys(paragraphs))
 
 

@@ -15,7 +15,6 @@ from dialometer.analysis.base.wording import (
     excludes,
     inside,
     listed,
-    n_of,
     p_words,
     size_of_icc,
     with_interval,
@@ -208,7 +207,6 @@ def group_table(study: Study, measures: Measures, rows: RaterRows, groups: Rater
         for code in range(len(groups.levels))
     ]
     body: list[tuple[Cell, ...]] = []
-    small: list[str] = []
     for number, name in enumerate(cell_names(study)):
         for code, group in enumerate(groups.levels):
             here = [of_measure[number] for of_measure in by_group[code]]
@@ -217,8 +215,6 @@ def group_table(study: Study, measures: Measures, rows: RaterRows, groups: Rater
                 p = result.single.p_value if result.single.is_known else None
                 cells += [result.single, p, result.average, result.n_averaged]
             body.append((name, group, here[0].n_raters, *cells))
-            if here[0].n_raters < 2:
-                small.append(f"“{name}”, {group}: {n_of(here[0].n_raters, 'rater')}; two are needed")
     columns = [Column("condition", "Condition"), Column("group", groups.label), Column("raters", "Raters", "count")]
     for measure in measures.criteria:
         columns += [
@@ -233,7 +229,6 @@ def group_table(study: Study, measures: Measures, rows: RaterRows, groups: Rater
         tuple(columns),
         tuple(body),
         caption="The ICC of a mean of k ratings grows with k; to compare groups of different sizes look at one rating.",
-        notes=tuple(small),
     )
 
 

@@ -83,6 +83,7 @@ class Ratings(Family):
         return Findings(
             answer=work.answer(),
             certainty=work.certainty(),
+            basis=work.basis(),
             headlines=work.headlines(),
             figure=figures[0] if figures else None,
             sections=(*work.sections(), agreement, *in_appendix(work.later_sections())),
@@ -211,7 +212,6 @@ class _RatingRun(RatingRun):
         return [f"{name} has a {kind} rating of {listed(listing)}.{item_limit(alone[0])}"] if listing else []
 
     def certainty(self) -> str:
-        n = max(ratings.n_raters for ratings in self.deciding)
         found = [best for best, _ in self.best]
         if all(best.system is None for best in found):
             return " ".join(best.sentence for best in found)
@@ -220,10 +220,16 @@ class _RatingRun(RatingRun):
             for ratings, best in zip(self.deciding, found, strict=True)
             if best.numbers
         ]
-        n_items = max(ratings.n_items for ratings in self.deciding)
+        return " ".join([*numbers, self._counts()])
+
+    def _counts(self) -> str:
+        n_raters, n_items = (max(getattr(one, name) for one in self.deciding) for name in ("n_raters", "n_items"))
         kind = "confirmatory (declared in advance)" if all(declared for _, declared in self.best) else "exploratory"
-        basis = f"{n_of(n, 'rater')} rated {n_of(n_items, 'item')}; the comparison is {kind}."
-        return " ".join([*numbers, basis])
+        return f"{n_of(n_raters, 'rater')} rated {n_of(n_items, 'item')}; the comparison is {kind}."
+
+    def basis(self) -> str:
+        """Who rated how much, and that one item is too few; that items are fixed is in the verdict."""
+        return self._counts() + ("" if self.options.has_fixed_items else item_limit(self.deciding[0]))
 
     def headlines(self) -> tuple[Headline, ...]:
         made = list(declared_headlines(self.study, self.tests, self.options, most=3))

@@ -80,11 +80,13 @@ def _paragraphs(model: Rasch, usual: list[RaterSeverity], labels: str) -> tuple[
     if test.p_value < 0.05:
         first += f"Raters are not equally severe (χ²({test.df[0]:.0f}) = {test.statistic:.1f}, {p_words(test.p_value)})"
     else:
-        first += f"That raters are equally severe is compatible with the data ({p_words(test.p_value)})"
-    first += (
-        f"; {100 * model.separation_reliability:.0f}% of the variance of the severities is more than error of estimation. "
-        "Where all raters judge all systems, severity cancels in their comparison."
-    )
+        first += f"Raters do not differ significantly in severity ({p_words(test.p_value)})"
+    share = f"{100 * model.separation_reliability:.0f}%"
+    if share == "0%":
+        first += ": their severities vary no more than errors of estimation do. "
+    else:
+        first += f"; {share} of the variance of the severities is more than error of estimation. "
+    first += "Where all raters judge all systems, severity cancels in their comparison."
     erratic = [str(row.rater) for row in usual if row.infit > ERRATIC]
     regular = [str(row.rater) for row in usual if row.infit < REGULAR]
     fit = []

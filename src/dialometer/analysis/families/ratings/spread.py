@@ -158,7 +158,6 @@ def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...
     square = np.bincount(measure.target, weights=(centred - mean[measure.target]) ** 2, minlength=n)
     spread = np.sqrt(square / np.maximum(count - 1, 1))
     spread[count < FEWEST_RATERS] = -1.0
-    is_wide = measure.is_wide
     rows: list[tuple[Cell, ...]] = []
     for target in np.argsort(-spread, kind="stable")[:most].tolist():
         if spread[target] <= 0:
@@ -176,10 +175,18 @@ def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...
                 int(count[target]),
                 float(np.exp(centre)) if measure.is_log else centre,
                 float(np.exp(spread[target])) if measure.is_log else float(spread[target]),
-                " to ".join(f"{round(float(end), 1 if is_wide else 4):.4g}" for end in (given.min(), given.max())),
+                _range(given, is_wide=measure.is_wide),
             )
         )
     return rows
+
+
+def _range(given: np.ndarray, *, is_wide: bool) -> str:
+    """From the lowest to the highest, both with the same digits."""
+    ends = [round(float(end), 1 if is_wide else 4) for end in (given.min(), given.max())]
+    if is_wide and any(end % 1 for end in ends):
+        return " to ".join(f"{end:.1f}" for end in ends)
+    return " to ".join(f"{end:.4g}" for end in ends)
 
 
 N_ALTERNATIONS = 20

@@ -226,7 +226,6 @@ def _headed(measure: Measure) -> str:
 
 def _pairs_table(by_measure: list[SystemRatings], declared: Sequence[Mapping[tuple[int, int], float]]) -> Table:
     body: list[tuple[Cell, ...]] = []
-    notes: list[str] = []
     measures = [ratings.measure for ratings in by_measure]
     units = {
         (ratings.measure.unit, _headed(ratings.measure).removeprefix(ratings.measure.label)) for ratings in by_measure
@@ -250,7 +249,6 @@ def _pairs_table(by_measure: list[SystemRatings], declared: Sequence[Mapping[tup
                     pair.raters_for_first,
                 )
             )
-            notes += difference.notes
     correction = by_measure[0].options.correction
     return Table(
         "system_pairs",
@@ -268,7 +266,6 @@ def _pairs_table(by_measure: list[SystemRatings], declared: Sequence[Mapping[tup
         tuple(body),
         caption=f"{LAYOUT_WORDS[by_measure[0].layout]} p-values are corrected over the pairs of each criterion"
         + (", those of confirmatory comparisons as declared." if any(declared) else "."),
-        notes=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -491,5 +488,7 @@ def shift_sentences(effects: FactorEffects, found_shifts: list[Shift]) -> list[s
                     "significantly."
                 )
             else:
-                paragraphs.append(f"Differences between systems do not depend significantly on “{level}” or “{base}”.")
+                paragraphs.append(
+                    f"Differences between systems do not change significantly between “{level}” and “{base}”."
+                )
     return paragraphs

@@ -84,7 +84,7 @@ def _halves(questions: dict[str, BestWorstChoices], options: Options) -> tuple[l
         ),
         tuple(rows),
         caption=f"Raters are split at random into two halves, and the scores of the halves are correlated: the mean of "
-        f"{n_of(n_splits, 'split')}, raised to all raters (Spearman-Brown). A response is one system on one item.",
+        f"{n_of(n_splits, 'split')}, raised to all raters (Spearman-Brown; 0 where negative). A response is one system on one item.",
     )
     return [table], [
         f"Two halves of the raters, {label}: the scores of systems correlate at {_plain(systems)}, those of single "

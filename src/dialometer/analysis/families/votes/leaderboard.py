@@ -112,6 +112,14 @@ def answer_words(main: SystemRanking, *, name: str) -> str:
 
 def certainty_words(main: SystemRanking, options: Options, *, is_declared: bool) -> str:
     """How sure the first place is, and what holds for the items shown although not for items in general."""
+    basis = basis_words(main, is_declared=is_declared)
+    if main.ranks is None:
+        return basis
+    return f"By the model of all votes, {lead_words(main.leader(), main.contrasts, options.correction)} {basis}"
+
+
+def basis_words(main: SystemRanking, *, is_declared: bool) -> str:
+    """Who voted how often, and how far that reaches."""
     items = f" on {n_of(main.model.n_items, 'item')}" if main.model.n_items else ""
     basis = f"{n_of(len(main.votes.raters), 'rater')} cast {n_of(main.votes.n, 'vote')}{items}"
     declared = (
@@ -121,8 +129,7 @@ def certainty_words(main: SystemRanking, options: Options, *, is_declared: bool)
     )
     if main.ranks is None:
         return f"{basis}. {declared}"
-    text = f"By the model of all votes, {lead_words(main.leader(), main.contrasts, options.correction)} "
-    text += _items_certainty(main)
+    text = _items_certainty(main)
     if main.fit.is_penalised:
         text += "Strengths are a regularised fit, as some systems cannot be placed by maximum likelihood. "
     others = "raters and other items" if has_item_sample(main.model) else "raters"
@@ -357,6 +364,7 @@ class Leaderboard(Family):
         findings = Findings(
             answer=answer_words(main, name=_name(main)),
             certainty=certainty_words(main, options, is_declared=is_declared),
+            basis=basis_words(main, is_declared=is_declared),
             headlines=headlines(main, options, is_declared=is_declared),
             figure=board_figure("summary", main, is_confirmatory=is_declared),
             sections=(*sections, *in_appendix(others)),

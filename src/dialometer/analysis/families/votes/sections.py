@@ -29,6 +29,7 @@ from dialometer.analysis.shared.subgroups import (
     GroupTest,
     RaterGroups,
     corrected_groups,
+    group_notes,
     groups_test,
     no_difference_words,
     rater_groups,
@@ -427,7 +428,7 @@ def votes_by_group(
             for outcome in outcomes
         ),
         caption=caption,
-        notes=(groups.note,) if groups.note else (),
+        notes=group_notes(groups, outcomes),
     )
     apart = [test.label for test in tests if p_adjusted(test) <= 1 - options.confidence]
     words = no_difference_words(tests)
