@@ -78,7 +78,9 @@ def verdict_table(verdicts: Sequence[Verdict], correction: str, confidence: floa
 def _correction(correction: str) -> str:
     if correction == "none":
         return "p-values are not corrected for the number of tests."
-    return f"Where a comparison has several tests, their p-values are corrected together ({correction_name(correction)})."
+    return (
+        f"Where a comparison has several tests, their p-values are corrected together ({correction_name(correction)})."
+    )
 
 
 def next_steps(data: StudyData, findings: Sequence[Findings], unfinished: str) -> tuple[str, ...]:
