@@ -462,7 +462,9 @@ def test_fixed_items_are_said_in_every_claim(study):
     assert "(taken as fixed)" in table(found, "board").caption
     general = run(data)
     assert "items shown" not in general.answer
-    assert "on 24 items; the tests are about other raters and other items." in general.certainty
+    assert (
+        "on 24 items that show 32 transcripts; the tests are about other raters and other items." in general.certainty
+    )
     assert all(claim.is_general for claim in general.claims)
 
 

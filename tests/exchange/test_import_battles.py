@@ -97,6 +97,7 @@ def test_the_turn_of_a_benchmark_is_part_of_the_item(bring, tmp_path):
     assert [turn.text for turn in items["81 turn 1 (large or small)"].a.turns] == ["One?", "small 1"]
     assert len(items["81 turn 2 (large or small)"].a.turns) == 4
     assert items["81 turn 2 (large or small)"].metadata["turn"] == 2
+    assert {item.metadata["prompt"] for item in items.values()} == {"81"}
     assert len(judgments) == 4
     assert done.files[0].left_out == {"later votes of a rater on the same item": 1}
 

@@ -1,5 +1,7 @@
 """The variance of Bradley-Terry parameters over raters and items: that of the general two-way jackknife, counted sparsely."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -44,7 +46,7 @@ def dense(votes, fit, *, is_fixed):
     won, lost, tied = (p[:, 0] for p in model.outcome_probabilities(cells, parameters[:, None]))
     flat = np.zeros((len(parameters), len(parameters)))
     flat[:N_SYSTEMS, :N_SYSTEMS] = 1
-    item = None if is_fixed else votes.item
+    item = None if is_fixed else votes.drawn
     if not model.has_ties:
         points = np.where(votes.outcome == 0, 0.5, votes.outcome == 1)
         return two_way_variance(side * (points - won)[:, None], side, won * lost, votes.rater, item, penalty=flat)
@@ -59,16 +61,21 @@ def dense(votes, fit, *, is_fixed):
         np.concatenate([kind - mean for kind in kinds]),
         np.concatenate(chances),
         np.tile(votes.rater, 3),
-        None if item is None else np.tile(item, 3),
+        None if item is None else np.concatenate([item] * 3),
         penalty=flat,
     )
 
 
-@pytest.mark.parametrize("is_fixed", [False, True])
+@pytest.mark.parametrize("items", ["sampled", "fixed", "of prompts", "of texts"])
 @pytest.mark.parametrize("has_position", [False, True])
 @pytest.mark.parametrize("ties", ["none", "half", "davidson"])
-def test_it_equals_the_general_jackknife(ties, has_position, is_fixed):
-    votes = drawn(tie=0.0 if ties == "none" else 0.2)
+def test_it_equals_the_general_jackknife(ties, has_position, items):
+    is_fixed, votes = items == "fixed", drawn(tie=0.0 if ties == "none" else 0.2)
+    if items == "of prompts":
+        votes = replace(votes, prompt=votes.item // 3)
+    if items == "of texts":
+        number = np.random.default_rng(2).integers(0, 9, (votes.n, 2))
+        votes = replace(votes, text=number * N_SYSTEMS + np.column_stack([votes.first, votes.second]))
     fit = bradley_terry(
         win_matrix(votes), ties="davidson" if ties == "davidson" else "half", position_effect=has_position
     )

@@ -33,6 +33,39 @@ def test_each_part_is_the_jackknife_of_refits() -> None:
         assert factor.variance(np.array([0.0, 1.0])) == pytest.approx(expected, rel=1e-10)
 
 
+def test_judgments_that_share_a_thing_are_correlated() -> None:
+    """Two things a judgment: each thing left out by hand, less what is within a pair; and the double sum of Aronow et al."""
+    rng = np.random.default_rng(5)
+    n_things = 40
+    pairs = np.array([(a, b) for a in range(n_things) for b in range(a + 1, n_things) if rng.random() < 0.3])
+    things = pairs[rng.permutation(np.repeat(np.arange(len(pairs)), 2))]
+    things = np.where(
+        rng.random(len(things))[:, None] < 0.5, things, things[:, ::-1]
+    )  # the order of the two says nothing
+    quality = rng.normal(size=n_things)
+    y = quality[things].sum(axis=1) + rng.normal(size=len(things))
+    raters = np.arange(len(y))
+    _, variance = two_way_linear(y, np.ones((len(y), 1)), raters, things)
+    pair = things.min(axis=1) * n_things + things.max(axis=1)
+
+    def jackknife(left_out: list[np.ndarray]) -> float:
+        means = [y[~out].mean() for out in left_out]
+        return (len(means) - 1) / len(means) * float(np.sum((np.array(means) - y.mean()) ** 2))
+
+    of_things = jackknife([(things == thing).any(axis=1) for thing in range(n_things)])
+    of_pairs = jackknife([pair == number for number in np.unique(pair)])
+    assert variance.items is not None
+    assert variance.items.variance(np.ones(1)) == pytest.approx(of_things - of_pairs)
+    rest = y - y.mean()
+    share = (things[:, None, :, None] == things[None, :, None, :]).any(axis=(2, 3))
+    double_sum = float(rest @ share @ rest) / len(y) ** 2
+    error, df = variance.contrast([1.0])
+    assert error**2 == pytest.approx(double_sum, rel=0.1)
+    assert df == pytest.approx(n_things - 1, rel=0.1)
+    _, apart = two_way_linear(y, np.ones((len(y), 1)), raters, pair)
+    assert error > 2 * apart.contrast([1.0])[0]
+
+
 def test_the_mean_of_one_answer_per_rater_on_fixed_items_is_the_t_test() -> None:
     y = np.random.default_rng(2).normal(0.3, 1, 25)
     _, variance = two_way_linear(y, np.ones((25, 1)), np.arange(25), None)

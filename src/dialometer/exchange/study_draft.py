@@ -26,7 +26,7 @@ from dialometer.exchange.records import (
     plain_name,
 )
 from dialometer.exchange.scale_guess import Scale, guess_scales
-from dialometer.model.dialogue import Turn
+from dialometer.model.dialogue import NO_TEXT, Turn
 from dialometer.model.values import ObservedValues
 from dialometer.readers.turn_parts import turn_as_json
 from dialometer.scales import SCALES
@@ -234,7 +234,6 @@ class StudyDraft:
         return scales
 
 
-NO_TEXT = "(This text is not part of the imported data.)"
 _TEXTS = {
     "consent.md": """# {title}
 

@@ -13,6 +13,9 @@ from dialometer.model.rater_text import RaterText, SpeakerName
 Role = Literal["user", "agent", "person"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
+NO_TEXT = "(This text is not part of the imported data.)"
+"""Stands where judgments were imported without what they are about."""
+
 _USUAL_ROLES: dict[str, Role] = {
     **dict.fromkeys(("user", "human", "customer", "client"), "user"),
     **dict.fromkeys(("agent", "assistant", "bot", "chatbot", "ai", "model", "gpt"), "agent"),

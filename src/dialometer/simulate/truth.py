@@ -14,6 +14,7 @@ import numpy as np
 from dialometer.errors import DialometerError
 from dialometer.model.file_names import SIMULATION_FILE
 from dialometer.model.item import CandidateItem, DialogueItem, Item, PairItem, ResponsesItem
+from dialometer.model.shared_texts import first_shown
 from dialometer.model.study import Study
 from dialometer.quality.gold import Gold, is_gold
 from dialometer.simulate.rater import Habits, keyed_normal
@@ -32,6 +33,8 @@ class Truth:
     item_sd: float = 0.6
     seed: int = 0
     overrides: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    first_shown: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """The item that first shows what a system shows in an item again; it is as good there as before."""
 
     def quality(self, item_id: str, criterion: str, system: str) -> float:
         """True quality of what a system shows in an item, on one criterion."""
@@ -39,7 +42,8 @@ class Truth:
         if fixed is not None:
             return fixed
         mean = self.systems.get(criterion, {}).get(system, 0.0)
-        return mean + self.item_sd * keyed_normal(self.seed, item_id, system, criterion)
+        first = self.first_shown.get((item_id, system), item_id)
+        return mean + self.item_sd * keyed_normal(self.seed, first, system, criterion)
 
     def as_json(self) -> dict[str, Any]:
         """What is written beside a simulated study, so that reports and tests can compare."""
@@ -59,7 +63,7 @@ def draw_truth(study: Study, seed: int, *, spread: float = 0.5, item_sd: float =
     for criterion in study.spec.criteria:
         wobble = rng.normal(0, spread / 4, len(names))
         systems[criterion.name] = {name: round(float(base[i] + wobble[i]), 3) for i, name in enumerate(names)}
-    return Truth(systems, item_sd=item_sd, seed=seed, overrides=gold_overrides(study))
+    return Truth(systems, item_sd=item_sd, seed=seed, overrides=gold_overrides(study), first_shown=first_shown(study))
 
 
 def _rated_qualities(study: Study, item_sd: float, seed: int) -> dict[tuple[str, str], float]:

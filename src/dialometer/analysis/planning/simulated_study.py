@@ -19,9 +19,10 @@ from dialometer.analysis.base.wording import baseline
 from dialometer.analysis.planning.simulated_assignment import AdaptiveAssigner
 from dialometer.analysis.shared.comparisons import compared_systems, declared_factor, primary_comparison
 from dialometer.errors import DialometerError
-from dialometer.model.item import CandidateItem, Item
+from dialometer.model.item import CandidateItem, Item, PairItem, Transcript
 from dialometer.model.quality import Finding, QualityRule
 from dialometer.model.session import Answer, Draw, Judgment, Session, SessionRecord
+from dialometer.model.shared_texts import PROMPT, first_shown
 from dialometer.model.study import Study
 from dialometer.quality.checks import Comprehension
 from dialometer.quality.gold import gold_items
@@ -106,10 +107,17 @@ def _copied(group: tuple[Item, ...], number: int) -> list[Item]:
         return list(group)
     copies: list[Item] = []
     for item in group:
-        asked = item.metadata.get("question")
-        metadata = item.metadata if asked is None else {**item.metadata, "question": f"{asked}~{number}"}
-        copies.append(replace(item, id=f"{item.id}~{number}", metadata=metadata))
+        shared = {key: f"{item.metadata[key]}~{number}" for key in ("question", PROMPT) if key in item.metadata}
+        copy = replace(item, id=f"{item.id}~{number}", metadata={**item.metadata, **shared})
+        if isinstance(copy, PairItem):  # other transcripts than those of the items that are copied
+            copy = replace(copy, a=_renewed(copy.a, number), b=_renewed(copy.b, number))
+        copies.append(copy)
     return copies
+
+
+def _renewed(side: Transcript, number: int) -> Transcript:
+    first = replace(side.turns[0], text=f"{side.turns[0].text}~{number}")
+    return replace(side, turns=(first, *side.turns[1:]))
 
 
 def _split(n: int, sizes: Sequence[int]) -> list[int]:
@@ -143,7 +151,8 @@ def planted(
     means = np.linspace(-effect / 2, effect / 2, len(names)) if len(names) > 1 else np.zeros(1)
     by_system = {name: float(mean) for name, mean in zip(names, means, strict=True)}
     means_of = {criterion.name: by_system for criterion in study.spec.criteria}
-    return Truth(means_of, item_sd=assumed.item_sd, seed=seed, overrides=gold), habits, {}
+    truth = Truth(means_of, item_sd=assumed.item_sd, seed=seed, overrides=gold, first_shown=first_shown(study))
+    return truth, habits, {}
 
 
 def _level_shifts(study: Study, effect: float, habits: Habits) -> dict[int, float]:

@@ -20,6 +20,7 @@ from dialometer.exchange.rating_table import (
 )
 from dialometer.exchange.records import JudgmentRecord, Record, TextRecord, read_time_ms
 from dialometer.exchange.side_turns import SideTurns
+from dialometer.model.shared_texts import PROMPT as PROMPT_OF_ITEMS
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE, is_missing, tidy, to_number
 from dialometer.readers.chats import as_messages, in_cell
 from dialometer.readers.paired_chats import PROMPT, REPEATED, SAID, WINNERS, winner_in
@@ -228,6 +229,8 @@ class _VoteTable:
     def _texts(self, cells: Cells, item: str, systems: tuple[str, str], line: int) -> Iterator[TextRecord]:
         """What both systems said: texts, or whole conversations."""
         about = about_item(cells, self.about)
+        if self.repeated.has_many_pairs or self.repeated.has_many_turns:
+            about.setdefault(PROMPT_OF_ITEMS, self.columns.text(cells, "item"))
         if self.columns.has("turn"):
             about["turn"] = cell_value(self.columns.text(cells, "turn"))
         for system, role in zip(systems, ("text_a", "text_b"), strict=True):

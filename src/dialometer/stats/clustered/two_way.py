@@ -5,6 +5,11 @@ For each factor the clusters are left out one after the other (the jackknife CV3
 Newton step, which is exact for linear models); the variance of a contrast is that over raters, plus that over items, minus
 that over single meetings of the two (Cameron, Gelbach and Miller 2011), and never below the larger of the first two.
 
+Where each judgment is on two things of which several judgments have one in common, as pairs of transcripts do, ``items`` has two
+columns: judgments are dependent if they share a thing (dyadic clustering: Fafchamps and Gubert 2007; Aronow, Samii and Assenova
+2015). Things are left out one after the other, and what judgments on the same two things share is counted once; the variance is
+never below that of separate pairs.
+
 Tests use Student's t. Its degrees of freedom come from how much each cluster weighs in the contrast, not from the estimated
 variances: with few items these are near zero now and then by chance, and Satterthwaite's formula would then trust them.
 The smaller of the two factors counts, so two items leave one degree of freedom, and a single one leaves no test.
@@ -16,7 +21,7 @@ factor is all there is, and by simulation: the share of false rejections in desi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -42,19 +47,28 @@ class _Factor:
     changes: Floats  # clusters × parameters
     information: Floats  # clusters × parameters × parameters, or empty
     scale: float
+    pairs: _Factor | None = None
+    """Pairs of clusters, where each judgment is in two clusters: what is within a pair would count twice."""
 
     @property
     def n(self) -> int:
-        return len(self.changes)
+        """How many clusters there are; or pairs of them that have none in common."""
+        return len(self.changes) if self.pairs is None else min(self.pairs.n, len(self.changes) // 2)
 
     def variance(self, contrast: Floats) -> float:
         moved = self.changes @ contrast
-        return self.scale * float(moved @ moved)
+        variance = self.scale * float(moved @ moved)
+        if self.pairs is None:
+            return variance
+        within = self.pairs.variance(contrast)
+        return max(variance - within, within)
 
     def effective(self, contrast: Floats, inverse: Floats) -> float:
         """How many equally weighty clusters would weigh as much in this contrast (Satterthwaite's count of clusters)."""
         if not len(self.information):
             return float(self.n)
+        if self.pairs is not None:
+            return min(replace(self, pairs=None).effective(contrast, inverse), self.pairs.effective(contrast, inverse))
         weight = self.weights(contrast, inverse)
         total = float(weight.sum())
         return total**2 / float(weight @ weight) if total > 0 else 0.0
@@ -128,7 +142,8 @@ def two_way_variance(
 
     ``scores`` (judgments × parameters) are the derivatives of each judgment's log likelihood at the estimate, and the
     information of a judgment is ``weights[n] * outer(rows[n], rows[n])``: for least squares the weights are 1 and the rows
-    the design, for a logistic model p(1-p). ``items=None`` takes the items as fixed. ``penalty`` is added to the information.
+    the design, for a logistic model p(1-p). ``items=None`` takes the items as fixed; two columns are two things a judgment.
+    ``penalty`` is added to the information.
     """
     rater, _ = codes(raters)
     total = (rows * weights[:, None]).T @ rows
@@ -138,6 +153,9 @@ def two_way_variance(
     of_raters = _factor(scores, rows, weights, rater, total, inverse)
     if items is None:
         return TwoWayVariance(inverse, of_raters, None, None)
+    if np.ndim(items) == 2:
+        of_things, of_meetings = _of_pairs(scores, rows, weights, rater, items, total, inverse)
+        return TwoWayVariance(inverse, of_raters, of_things, of_meetings)
     item, levels = codes(items)
     meeting, _ = codes(rater * len(levels) + item)
     return TwoWayVariance(
@@ -145,6 +163,35 @@ def two_way_variance(
         of_raters,
         _factor(scores, rows, weights, item, total, inverse),
         _factor(scores, rows, weights, meeting, total, inverse, is_leaving_out=False),
+    )
+
+
+def text_and_pair(things: ArrayLike) -> tuple[Ints, Ints]:
+    """For judgments on two things each (judgments × 2): the numbers of all first and then all second things, and of the pairs."""
+    given = np.asarray(things)
+    thing, levels = codes(given.T.ravel())
+    first, second = np.split(thing, 2)
+    pair, _ = codes(np.minimum(first, second) * len(levels) + np.maximum(first, second))
+    return thing, pair
+
+
+def _of_pairs(
+    scores: Floats, rows: Floats, weights: Floats, rater: Ints, things: ArrayLike, total: Floats, inverse: Floats
+) -> tuple[_Factor, _Factor]:
+    """Over things, two of which are in each judgment, and over meetings of a rater with a thing."""
+    thing, pair = text_and_pair(things)
+    meeting, _ = codes(np.tile(rater, 2) * (int(thing.max()) + 1) + thing)
+    on_pair, _ = codes(rater * (int(pair.max()) + 1) + pair)
+
+    def twice(cluster: Ints, *, is_leaving_out: bool) -> _Factor:
+        score, row, weight = (np.concatenate([part, part]) for part in (scores, rows, weights))
+        return _factor(score, row, weight, cluster, total, inverse, is_leaving_out=is_leaving_out)
+
+    of_pairs = _factor(scores, rows, weights, pair, total, inverse)
+    of_meetings = _factor(scores, rows, weights, on_pair, total, inverse, is_leaving_out=False)
+    return (
+        replace(twice(thing, is_leaving_out=True), pairs=of_pairs),
+        replace(twice(meeting, is_leaving_out=False), pairs=of_meetings),
     )
 
 

@@ -78,9 +78,9 @@ def fit_with_covariates(
     if len(np.unique(rater)) < 2:
         raise NotEnoughData("one rater", where=WHERE, remedy="at least two are needed to speak for others")
     has_items = votes.item is not None and not has_fixed_items and not is_item_per_rater(votes)
-    if has_items and votes.item is not None:
-        _refuse_one_item(rows, spread, votes.item)
-    variance = two_way_variance(scores, rows, spread, rater, votes.item if has_items else None)
+    if has_items and votes.prompt_or_item is not None:
+        _refuse_one_item(rows, spread, votes.prompt_or_item)
+    variance = two_way_variance(scores, rows, spread, rater, votes.drawn if has_items else None)
     return _read(votes, names, parameters, variance, position_effect=position_effect, confidence=confidence)
 
 

@@ -119,11 +119,15 @@ def _draw(votes: Votes) -> tuple[Callable[[np.random.Generator], Codes], str, in
     rater, n_raters = votes.rater, len(votes.raters)
     if n_raters < 2:
         raise NotEnoughData("one rater", where=WHERE, remedy="at least two are needed to speak for others")
-    item = None if is_item_per_rater(votes) else votes.item
-    if item is None:
+    drawn = None if is_item_per_rater(votes) else votes.drawn
+    if drawn is None:
         return (lambda rng: _times(n_raters, rng)[rater]), "raters", n_raters
-    n_items = len(votes.items)
-    return (lambda rng: _times(n_raters, rng)[rater] * _times(n_items, rng)[item]), BOTH, n_raters
+    n_drawn, things = int(drawn.max()) + 1, drawn.reshape(votes.n, -1)
+    return (
+        (lambda rng: _times(n_raters, rng)[rater] * _times(n_drawn, rng)[things].prod(axis=1)),
+        BOTH,
+        n_raters,
+    )
 
 
 def _drawn_in(replicates: Floats, parameters: Floats, fit: CovariateFit, confidence: float) -> Floats:

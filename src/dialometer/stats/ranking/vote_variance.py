@@ -4,6 +4,10 @@ The same variance as :func:`dialometer.stats.clustered.two_way.two_way_variance`
 by one Newton step, over raters plus over items minus over single meetings of the two, with degrees of freedom from how much
 each cluster weighs. A vote touches four parameters at most, so that sums over clusters are counted, not multiplied out.
 
+Texts that are shown in several pairs are what was drawn, not the pairs: votes are then dependent if they have a text in common
+(Fafchamps and Gubert 2007; Aronow, Samii and Assenova 2015). Texts are left out one after the other, and what two votes on one
+pair have in common, which would count twice, is counted once; the variance is never below that of separate pairs.
+
 Where every item was seen by one rater only, as in arenas with live dialogues, a new rater brings new items: raters are then
 the only clusters there are, and their spread holds that of the items.
 
@@ -20,7 +24,7 @@ from scipy import linalg
 from scipy.sparse import csr_array
 
 from dialometer.errors import NotEnoughData
-from dialometer.stats.clustered.two_way import LARGEST_LEAVING_OUT
+from dialometer.stats.clustered.two_way import LARGEST_LEAVING_OUT, text_and_pair
 from dialometer.stats.observations import Floats, Ints, codes
 from dialometer.stats.ranking.bradley_terry import BradleyTerry
 from dialometer.stats.ranking.paired_newton import PairCells
@@ -38,6 +42,8 @@ class ClusterSpread:
     covariance: Floats
     information: Floats  # clusters × parameters × parameters; empty where clusters weigh by their votes
     sizes: Floats
+    pairs: ClusterSpread | None = None
+    """Over pairs of clusters, where a vote is in two of them: what is within a pair would count twice."""
 
     @property
     def n(self) -> int:
@@ -46,10 +52,17 @@ class ClusterSpread:
 
     def variance(self, contrasts: Floats) -> Floats:
         """Of each contrast (contrasts by parameters)."""
-        return np.asarray(np.einsum("cp,pq,cq->c", contrasts, self.covariance, contrasts))
+        variance = np.asarray(np.einsum("cp,pq,cq->c", contrasts, self.covariance, contrasts))
+        if self.pairs is None:
+            return variance
+        within = self.pairs.variance(contrasts)
+        return np.asarray(np.maximum(variance - within, within))
 
     def effective(self, contrasts: Floats, inverse: Floats) -> Floats:
-        """How many equally weighty clusters would weigh as much in each contrast."""
+        """How many equally weighty clusters would weigh as much in each contrast; or pairs of them, where these are fewer."""
+        if self.pairs is not None:
+            alone = replace(self, pairs=None)
+            return np.minimum(alone.effective(contrasts, inverse), self.pairs.effective(contrasts, inverse))
         n, p = len(contrasts), len(inverse)
         if not len(self.information) or n * self.n * p * p > _MOST_WEIGHED:
             return np.full(n, self.sizes.sum() ** 2 / (self.sizes @ self.sizes))
@@ -100,13 +113,14 @@ class VoteVariance:
 
 
 def is_item_per_rater(votes: Votes) -> bool:
-    """Whether every item was seen by one rater only, so that raters and items cannot be told apart."""
-    if votes.rater is None or votes.item is None or not votes.n:
+    """Whether every item (prompt, text) was seen by one rater only, so that raters and items cannot be told apart."""
+    drawn = votes.drawn
+    if votes.rater is None or drawn is None or not votes.n:
         return True
-    n_items = int(votes.item.max()) + 1
-    rater = np.zeros(n_items, dtype=np.intp)
-    rater[votes.item] = votes.rater
-    return bool((rater[votes.item] == votes.rater).all())
+    thing, who = drawn.ravel(), np.repeat(votes.rater, 1 if drawn.ndim == 1 else 2)
+    rater = np.zeros(int(thing.max()) + 1, dtype=np.intp)
+    rater[thing] = who
+    return bool((rater[thing] == who).all())
 
 
 def vote_variance(votes: Votes, fit: BradleyTerry, *, has_fixed_items: bool = False) -> VoteVariance:
@@ -125,12 +139,31 @@ def vote_variance(votes: Votes, fit: BradleyTerry, *, has_fixed_items: bool = Fa
     if votes.weight is not None:
         weighed_twice = replace(pieces, information=pieces.information * votes.weight[:, None, None])
         independent = inverse @ weighed_twice.informations(np.zeros(votes.n, dtype=np.int64))[0] @ inverse
-    if has_fixed_items or votes.item is None or is_item_per_rater(votes):
+    drawn = votes.drawn
+    if has_fixed_items or drawn is None or is_item_per_rater(votes):
         return VoteVariance(inverse, of_raters, independent=independent)
-    item, levels = codes(votes.item)
+    if drawn.ndim == 2:
+        return VoteVariance(inverse, of_raters, *_of_texts(pieces, rater, drawn, total, inverse), independent)
+    item, levels = codes(drawn)
     meeting, _ = codes(rater * len(levels) + item)
     of_items, of_meetings = _left_out(pieces, item, total, inverse), _summed(pieces, meeting, inverse)
     return VoteVariance(inverse, of_raters, of_items, of_meetings, independent)
+
+
+def _of_texts(
+    pieces: _Pieces, rater: Ints, drawn: Ints, total: Floats, inverse: Floats
+) -> tuple[ClusterSpread, ClusterSpread]:
+    """Over texts, two of which are in each vote, and over meetings of a rater with a text."""
+    text, pair = text_and_pair(drawn)
+    both = pieces.twice()
+    of_texts = _left_out(both, text, total, inverse)
+    meeting, _ = codes(np.tile(rater, 2) * (int(text.max()) + 1) + text)
+    on_pair, _ = codes(rater * (int(pair.max()) + 1) + pair)
+    of_meetings = _summed(both, meeting, inverse)
+    return (
+        replace(of_texts, pairs=_left_out(pieces, pair, total, inverse)),
+        replace(of_meetings, pairs=_summed(pieces, on_pair, inverse)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +207,11 @@ class _Pieces:
         if votes.weight is not None:
             scores, information = scores * votes.weight[:, None], information * votes.weight[:, None, None]
         return cls(n + model.n_extra, np.column_stack(place), scores, information)
+
+    def twice(self) -> _Pieces:
+        """Every vote twice, all once and then all again."""
+        twice = (np.concatenate([part, part]) for part in (self.place, self.score, self.information))
+        return _Pieces(self.n_parameters, *twice)
 
     def scores(self, cluster: Ints) -> csr_array:
         """Sums over clusters; clusters by parameters."""

@@ -34,6 +34,7 @@ class Votes:
     ``first`` and ``second`` are numbers of systems, ``outcome`` is 1 (first won), 0 (tie) or -1 (second won); ``row`` is the
     place of the vote in the input, since votes that set a system against itself are left out (``n_self`` of them).
     ``rater`` and ``item`` are numbers too, in the order of their names; empty where they were not given.
+    ``prompt`` and ``text`` say which items are no separate draws (see :attr:`drawn`).
     """
 
     systems: tuple[str, ...]
@@ -48,6 +49,21 @@ class Votes:
     n_self: int = 0
     weight: Floats | None = None
     """How much each vote counts, where pairs were drawn with unequal probabilities; all count 1 by default."""
+    prompt: Codes | None = None
+    """The number of each vote's prompt, where items have prompts in common."""
+    text: Codes | None = None
+    """The numbers of the two texts (votes × 2), where texts are shown in several items."""
+
+    @property
+    def drawn(self) -> Codes | None:
+        """What was drawn when items were: one number a vote (its prompt or its item), or two (its texts); None if not known."""
+        has_texts = self.prompt is None and self.text is not None and self.item is not None
+        return self.text if has_texts else self.prompt_or_item
+
+    @property
+    def prompt_or_item(self) -> Codes | None:
+        """The prompt of each vote where items have prompts in common, else its item."""
+        return self.item if self.prompt is None else self.prompt
 
     @property
     def n(self) -> int:

@@ -120,7 +120,7 @@ def certainty_words(main: SystemRanking, options: Options, *, is_declared: bool)
 
 def basis_words(main: SystemRanking, *, is_declared: bool) -> str:
     """Who voted how often, and how far that reaches."""
-    items = f" on {n_of(main.model.n_items, 'item')}" if main.model.n_items else ""
+    items = f" on {main.model.items_words}" if main.model.n_items else ""
     basis = f"{n_of(len(main.votes.raters), 'rater')} cast {n_of(main.votes.n, 'vote')}{items}"
     declared = (
         "The comparison is confirmatory (declared in advance)."
@@ -139,7 +139,9 @@ def basis_words(main: SystemRanking, *, is_declared: bool) -> str:
 def _items_certainty(main: SystemRanking) -> str:
     """That claims are about the items shown, or which further ones would be if they were limited to these."""
     if main.model.is_about_these_items:
-        why = "There is one item only" if main.model.n_items == 1 else "The items are declared as fixed"
+        why = "The items are declared as fixed"
+        if not main.model.options.has_fixed_items:
+            why = "There is one item only" if main.model.n_items == 1 else "All items are of one prompt"
         return f"{why}, so this says nothing about other items. "
     general, narrow = main.leader(), main.model.on_these_items()
     if not narrow:
@@ -459,6 +461,13 @@ def _name(main: SystemRanking) -> str:
     return "" if main.label == ALL_QUESTIONS else main.label
 
 
+def _shared_words(votes: Votes) -> str:
+    """How items that have something in common were counted."""
+    if votes.prompt is not None:
+        return "; items of one prompt count as one"
+    return "; votes on pairs that show the same transcript are correlated" if votes.text is not None else ""
+
+
 def _methods(main: SystemRanking, options: Options, *, has_rankings: bool) -> tuple[Method, ...]:
     over = "raters and items" if has_item_sample(main.model) else "raters"
     methods = [
@@ -473,10 +482,11 @@ def _methods(main: SystemRanking, options: Options, *, has_rankings: bool) -> tu
             "every two systems",
             f"likelihood ratio of equal strengths divided by its design effect over {over} (two-way jackknife), Student's t "
             "with design-based degrees of freedom; where all votes on a pair point one way, each rater or item counts once",
-            "which raters took part and which items they saw are samples"
+            f"which raters took part and which items they saw are samples{_shared_words(main.votes)}"
             if over != "raters"
             else "which raters took part is a sample",
-            "Rao and Scott 1984; Cameron, Gelbach and Miller 2011; MacKinnon, Nielsen and Webb 2023",
+            "Rao and Scott 1984; Cameron, Gelbach and Miller 2011; MacKinnon, Nielsen and Webb 2023"
+            + ("; Aronow, Samii and Assenova 2015" if over != "raters" and main.votes.text is not None else ""),
         ),
         Method(
             "rank intervals",

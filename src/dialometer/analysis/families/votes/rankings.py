@@ -217,13 +217,13 @@ def direct_votes(votes: Votes, matrix: WinMatrix, options: Options) -> dict[tupl
     order = np.argsort(low * n + high, kind="stable")
     keys, starts = np.unique((low * n + high)[order], return_index=True)
     rater = votes.rater if votes.rater is not None else np.arange(votes.n)
-    item = None if options.has_fixed_items or is_item_per_rater(votes) else votes.item
+    item = None if options.has_fixed_items or is_item_per_rater(votes) else votes.drawn
     shares: dict[tuple[str, str], Estimate] = {}
     for key, group in zip(keys.tolist(), np.split(order, starts[1:]), strict=True):
         pair = (votes.systems[key // n], votes.systems[key % n])
         rows = group[~np.isnan(points[group])]
         share = records[pair].share
-        is_once = all(_are_distinct(by[rows]) for by in (rater, item) if by is not None)
+        is_once = all(_are_distinct(by[rows].ravel()) for by in (rater, item) if by is not None)
         if len(rows) and not is_once:
             share = two_way_share(
                 points[rows],

@@ -151,7 +151,7 @@ def _items_words(ranking: SystemRanking) -> str:
     if not ranking.model.n_items:
         return ""
     kind = " (taken as fixed)" if ranking.model.is_about_these_items else ""
-    return f" on {n_of(ranking.model.n_items, 'item')}{kind}"
+    return f" on {ranking.model.items_words}{kind}"
 
 
 def contrasts_table(
@@ -380,8 +380,9 @@ def system_group_section(data: StudyData, given: SystemVotes, question: str, opt
     groups = rater_groups(data, question, given.votes.raters)
     points, system, rater = points_by_system(given)
     votes = given.votes
-    is_fixed = options.has_fixed_items or votes.item is None or is_item_per_rater(votes)
-    item = None if is_fixed or votes.item is None else np.concatenate([votes.item, votes.item])
+    drawn = votes.prompt_or_item
+    is_fixed = options.has_fixed_items or drawn is None or is_item_per_rater(votes)
+    item = None if is_fixed or drawn is None else np.concatenate([drawn, drawn])
 
     def by_group(code: int, label: str) -> GroupTest:
         own, who = points[system == code], rater[system == code]

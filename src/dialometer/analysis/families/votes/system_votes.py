@@ -17,6 +17,7 @@ from dialometer.analysis.base.wording import criterion_label, listed, n_of, perc
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
 from dialometer.errors import NotEnoughData
 from dialometer.model.analysis_plan import Comparison
+from dialometer.model.shared_texts import first_shown, shared_prompts
 from dialometer.model.study import Study
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.quality.gold import gold_items
@@ -66,6 +67,8 @@ def votes_where(votes: Votes, kept: NDArray[np.bool_]) -> Votes:
         raters=raters,
         rater=None if rater is None else rater.astype(np.intp),
         item=None if votes.item is None else votes.item[kept],
+        prompt=None if votes.prompt is None else votes.prompt[kept],
+        text=None if votes.text is None else votes.text[kept],
         weight=None if votes.weight is None else votes.weight[kept],
         n_self=0,
     )
@@ -199,7 +202,38 @@ def _coded(study: Study, table: pl.DataFrame, systems: tuple[str, ...]) -> Votes
         rater=_codes(table["rater"], raters).astype(np.intp),
         items=tuple(items),
         item=_codes(table["item"], items).astype(np.intp),
+        prompt=_prompts(study, table),
+        text=_texts(study, table),
     )
+
+
+def _prompts(study: Study, table: pl.DataFrame) -> NDArray[np.intp] | None:
+    prompts = shared_prompts(study)
+    if not prompts:
+        return None
+    number = {prompt: k for k, prompt in enumerate(dict.fromkeys(prompts.values()))}
+    by_item = {item: number[prompt] for item, prompt in prompts.items()}
+    return table["item"].replace_strict(by_item, return_dtype=pl.Int64).to_numpy().astype(np.intp)
+
+
+def _texts(study: Study, table: pl.DataFrame) -> NDArray[np.intp] | None:
+    """The numbers of what was shown first and second, where texts are shown in several items."""
+    shown = first_shown(study)
+    if not shown:
+        return None
+    things = {
+        (item.id, system): (shown.get((item.id, system), item.id), system)
+        for item in study.items
+        for system in item.systems
+    }
+    number = {thing: k for k, thing in enumerate(dict.fromkeys(things.values()))}
+    rows = [(item, system, number[thing]) for (item, system), thing in things.items()]
+    known = pl.DataFrame(rows, schema={"item": pl.String, "system": pl.String, "text": pl.Int64}, orient="row")
+    sides = [
+        table.select("item", system=side).join(known, on=["item", "system"], how="left", maintain_order="left")["text"]
+        for side in ("first", "second")
+    ]
+    return np.column_stack([side.to_numpy() for side in sides]).astype(np.intp)
 
 
 def _weighted(data: StudyData, table: pl.DataFrame, votes: Votes) -> Votes:

@@ -66,7 +66,7 @@ def _direct(votes: Votes, a: int, b: int) -> tuple[Floats, Ints, Ints]:
     points = np.where(behind, 1 - points, points)
     every = np.arange(votes.n)
     rater = every if votes.rater is None else votes.rater
-    item = every if votes.item is None else votes.item
+    item = every if votes.prompt_or_item is None else votes.prompt_or_item
     return points[met], rater[met], item[met]
 
 

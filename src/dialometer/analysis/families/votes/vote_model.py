@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.wording import n_of
 from dialometer.analysis.shared.effect_words import expected_share
 from dialometer.analysis.shared.ranking import adjusted_pairs, difference
 from dialometer.errors import NotEnoughData
@@ -51,6 +52,16 @@ class VoteModel:
     def n_items(self) -> int:
         """How many items were voted on; 0 where they are not known."""
         return 0 if self.votes.item is None else len(np.unique(self.votes.item))
+
+    @property
+    def items_words(self) -> str:
+        """How many items were voted on, and what they have in common; empty where they are not known."""
+        words = n_of(self.n_items, "item") if self.n_items else ""
+        if self.votes.prompt is not None:
+            return f"{words} of {n_of(len(np.unique(self.votes.prompt)), 'prompt')}"
+        if self.votes.text is not None:
+            return f"{words} that show {n_of(len(np.unique(self.votes.text)), 'transcript')}"
+        return words
 
     @cached_property
     def contrasts(self) -> Contrasts:
@@ -136,7 +147,7 @@ def vote_model(votes: Votes, options: Options, *, is_order_drawn: bool, where: s
     fit = bradley_terry(matrix, ties=ties, position_effect=has_position, confidence=options.confidence)
     if fit.is_penalised and len(fit.groups) == 1 and (has_position or ties == "davidson"):
         fit = bradley_terry(matrix, confidence=options.confidence)
-    has_one_item = votes.item is not None and len(np.unique(votes.item)) == 1
+    has_one_item = votes.prompt_or_item is not None and len(np.unique(votes.prompt_or_item)) == 1
     is_fixed = (options.has_fixed_items or has_one_item) and not _has_item_each(votes)
     strengths = None
     if len(votes.raters) > 1:
