@@ -119,3 +119,13 @@ def test_interval_and_p_of_two_criteria_never_contradict():
         found = paired_icc_difference(first, second)
         is_out = not found.low <= 0 <= found.high
         assert is_out == (found.p_value < 0.05) or abs(found.p_value - 0.05) < 0.01
+
+
+def test_a_mean_over_nearly_five_ratings_is_written_as_over_five():
+    """The harmonic mean of how often targets were rated, with one digit: 5 and not 5.0 beside a k of 6."""
+    rng = np.random.default_rng(1)
+    item, rater = np.repeat(np.arange(40), 5), np.tile(np.arange(5), 40)
+    values = rng.normal(size=40)[item] + rng.normal(size=200)
+    found = reliability(Scores(values[1:], item[1:], rater[1:]), confidence=0.95)
+    assert 4.9 < found.average.details["k"] < 5
+    assert found.n_averaged == 5.0

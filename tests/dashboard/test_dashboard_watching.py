@@ -15,6 +15,7 @@ from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.submissions import Timing
 from dialometer.storage.access.audit_log import AuditLog
+from dialometer.storage.schema import visits
 from dialometer.storage.sessions import Patience, release_stale
 from dialometer.web.dashboard.numbers import count_study, over_time, screen_times
 from dialometer.web.dashboard.running_studies import StudyFolders
@@ -88,6 +89,16 @@ def test_the_overview_counts_what_the_database_holds(ada, site):
     assert "Interim results are not a valid test" in ada.text
     spreads = [float(row["disagreement"]) for row in rows_of(ada, "/studies/likert/items")]
     assert f"raters disagree by {statistics.fmean(spreads):.2f} on average" in ada.get("/studies/likert/").text
+
+
+def test_judgments_without_times_have_no_card_of_times(ada, site):
+    """As after an import: judgments, but no visits of screens."""
+    assert "Time per screen" in ada.get("/studies/likert/").text
+    with site.store("anchoring").database.writing() as connection:
+        connection.execute(visits.delete())
+    ada.get("/studies/anchoring/")
+    assert fact(ada, "judgments") > 0
+    assert "Time per screen" not in ada.text
 
 
 def test_numbers_of_money_forecast_replaces_the_excluded(site):

@@ -64,6 +64,15 @@ def test_columns_share_digits_unless_their_intervals_are_of_different_size():
     assert shared_digits([Estimate(1, 3, "m")], 4) == 4
 
 
+def test_ratios_share_digits_unless_some_are_large():
+    wide, narrow = (Estimate(1.0, 9, "m", 1 - half, 1 + half, unit="ratio") for half in (0.03, 0.0185))
+    assert [digits_of(wide, 2), digits_of(narrow, 2)] == [2, 3]
+    assert shared_digits([wide, wide, narrow], 2) == 2
+    assert (
+        shared_digits([narrow, Estimate(340, 9, "m", 52, 2246, unit="ratio")], 2) is None
+    )  # 3 would hide the side of 1
+
+
 @pytest.mark.parametrize(
     ("p", "text", "bare"),
     [
