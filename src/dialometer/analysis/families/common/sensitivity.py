@@ -355,7 +355,13 @@ def _paragraphs(
     apart = [outcome for outcome in made if outcome.claim and changed(declared, outcome)]
     n_tests = len(declared.tests)
     held_against = f"the {declared.kind[0].lower()}{declared.kind[1:]}"
-    every = "" if n_tests == 1 else f" in all of its {n_tests} tests"
+    is_tested = not any(untested(declared, outcome) for outcome in same)
+    every = (
+        f" in all of its {n_tests} tests"
+        if is_tested
+        else f" in every test that {'it has' if len(same) == 1 else 'they have'}"
+    )
+    every = "" if n_tests == 1 else every
     paragraphs = [
         f"Each row changes one choice of {held_against} and keeps all others; the comparison is "
         f"“{comparison_title(comparison)}”. Two choices agree where the same tests are significant, after correction, in the same "
@@ -387,7 +393,11 @@ def _paragraphs(
             why = f"the one that most choices that make {'the same' if different else 'another'} claim change"
         paragraphs.append(f"Shown is one of the tests, {why}: “{shown}”.")
     failed = [f"{outcome.name} ({outcome.problem.rstrip('.')})" for outcome in outcomes if not outcome.tests]
-    failed += [f"{outcome.name} ({listed(missing)})" for outcome in made if (missing := untested(declared, outcome))]
+    failed += [
+        f"{outcome.name}, for {listed(f'“{label}”' for label in missing)}"
+        for outcome in made
+        if (missing := untested(declared, outcome))
+    ]
     if failed:
         paragraphs.append(f"Without a test: {'; '.join(failed)}.")
     return tuple(paragraphs)
