@@ -100,7 +100,14 @@ def comparison_questions(given: SystemVotes, comparison: Comparison) -> tuple[st
 
 
 def system_votes(data: StudyData) -> SystemVotes:
-    """The votes of a study, pairwise choices and rankings together."""
+    """The votes of a study, pairwise choices and rankings together; read once."""
+    if "votes" not in data.shared:
+        data.shared["votes"] = _read_votes(data)
+    votes: SystemVotes = data.shared["votes"]
+    return votes
+
+
+def _read_votes(data: StudyData) -> SystemVotes:
     study = data.study
     asked = (*compared_criteria(study, "one"), *compared_criteria(study, "order"))
     names = tuple(c.name for c in study.spec.criteria if c in asked)
