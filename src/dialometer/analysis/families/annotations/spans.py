@@ -36,6 +36,8 @@ from dialometer.stats.observations import Ints
 MOST_LISTED = 25
 HEAT_LEVELS = 4
 LOW_AGREEMENT = 0.4
+RATE_DIGITS = 1
+"""Of errors per 100 words, in every table."""
 
 
 def density_section(marked: Marked) -> Section:
@@ -61,9 +63,9 @@ def density_section(marked: Marked) -> Section:
         Column("system", "System"),
         Column("answers", "Texts judged", "count"),
         Column("marks", "Marks", "count"),
-        Column("density", "Weighted errors per 100 words", "estimate"),
+        Column("density", "Weighted errors per 100 words", "estimate", RATE_DIGITS),
         *(
-            Column(f"severity-{k}", f"{name[:1].upper()}{name[1:]} per 100 words", "estimate")
+            Column(f"severity-{k}", f"{name[:1].upper()}{name[1:]} per 100 words", "estimate", RATE_DIGITS)
             for k, name in enumerate(marked.severities)
         ),
         Column("clean", "Without errors", "percent", 0),
@@ -90,12 +92,12 @@ def density_section(marked: Marked) -> Section:
 
 def _digits(rates: Iterable[Estimate]) -> int | None:
     """The digits that the table of these rates has, so that sentence, figure and table say the same."""
-    return shared_digits(rates, 2)
+    return shared_digits(rates, RATE_DIGITS)
 
 
 def _told(rate: Estimate, n_digits: int | None) -> str:
     """A rate with its interval in brackets."""
-    return write_estimate(rate, n_digits=n_digits).text
+    return write_estimate(rate, n_digits=n_digits, fallback=RATE_DIGITS).text
 
 
 def category_figure(marked: Marked) -> Figure:
@@ -144,7 +146,7 @@ def category_section(marked: Marked) -> Section:
         Column("category", "Category"),
         Column("system", "System"),
         *(Column(f"severity-{k}", severity, "count") for k, severity in enumerate(marked.severities)),
-        Column("density", "Weighted errors per 100 words", "estimate"),
+        Column("density", "Weighted errors per 100 words", "estimate", RATE_DIGITS),
     )
     name = f"categories-{marked.answers.criterion}"
     title = f"Errors by category and severity: {marked.answers.label}"
