@@ -67,10 +67,10 @@ def test_columns_share_digits_unless_their_intervals_are_of_different_size():
 def test_ratios_share_digits_unless_some_are_large():
     wide, narrow = (Estimate(1.0, 9, "m", 1 - half, 1 + half, unit="ratio") for half in (0.03, 0.0185))
     assert [digits_of(wide, 2), digits_of(narrow, 2)] == [2, 3]
-    assert shared_digits([wide, wide, narrow], 2) == 2
-    assert (
-        shared_digits([narrow, Estimate(340, 9, "m", 52, 2246, unit="ratio")], 2) is None
-    )  # 3 would hide the side of 1
+    assert shared_digits([wide, wide, narrow], 2) == 3  # 1.00 for 1.002 would hide the side of 1
+    large = Estimate(340, 9, "m", 52, 2246, unit="ratio")
+    assert shared_digits([narrow, large], 2) is None
+    assert shared_digits([large, large], 2) == 0
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,9 @@ def shared_digits(estimates: Iterable[Estimate], fallback: int, *, is_percent: b
     halves = sorted(_half(e, is_percent=is_percent) for e in known)
     digits = sorted(digits_of(e, fallback, is_percent=is_percent) for e in known)
     is_mixed = len({e.unit == SCALE_POINTS for e in known}) > 1 or (halves[0] < 1 and halves[-1] >= _WIDE)
-    # 3 [1, 15] beside 340 [52, 2,246] hides which side of 1
-    is_mixed = is_mixed or (all(e.unit in RATIO_UNITS for e in known) and digits[0] == 0)
+    if all(e.unit in RATIO_UNITS for e in known):
+        # 3 [1, 15] beside 340 [52, 2,246], and 1.00 for 1.002, would hide which side of 1 an end is on
+        return None if digits[0] == 0 < digits[-1] else digits[-1]
     if not is_percent and is_mixed and digits[0] != digits[-1]:
         return None
     typical = digits[(len(digits) - 1) // 2]
