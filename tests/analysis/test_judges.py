@@ -250,6 +250,20 @@ def test_a_report_about_judges_pools_nothing_over_calls(crowd, study):
     assert not any("rater" in section.title.lower() for section in report.sections)
 
 
+def test_items_of_one_prompt_count_once_in_what_a_judge_says(crowd, study):
+    of_prompts = replace(
+        study, items=tuple(replace(item, metadata={"prompt": n // 4}) for n, item in enumerate(study.items))
+    )
+    data = replace(crowd, study=of_prompts)
+    alone = replace(data, judgments=data.by_models, by_models=data.by_models.clear(), sources=("model",))
+    report = analyse(of_prompts, alone, n_resamples=100)
+    assert "judged 40 items of 10 prompts." in report.summary.answer
+    table = next(table for table in report.tables() if table.name.startswith("judge_verdicts_"))
+    assert all(cell.n == 10 for row in table.rows for cell in row[1:])
+    (compared,) = compared_criteria(data)
+    assert compared.things["drawn"].n_unique() == 10
+
+
 def test_the_published_judge_in_both_orders(study):
     """Auto-J (Li et al., ICLR 2024) on its authors' pairs: both orders agree in 83.4 %, and both with people in 55.0 %."""
     path = Path(os.environ.get("DIALOMETER_DATA", "missing")) / "judged_pairs" / "autoj.jsonl.gz"

@@ -104,6 +104,28 @@ def test_degrees_of_freedom_are_satterthwaites_where_raters_and_items_are_many(n
     assert people.df == pytest.approx((pooled if n_raters == 12 else n_raters - 1,))
 
 
+def test_items_of_one_prompt_are_one_draw():
+    """Every item twice, with the same answers: as sure as once, and not more; with raters who judge once, as sure as by items."""
+    rng = np.random.default_rng(3)
+    n, n_all = 40, 200
+    quality = rng.normal(size=n_all)
+    value, score = quality[:n] + rng.normal(size=n), quality + rng.normal(size=n_all)
+    items = np.array([f"i{k}" for k in range(n_all)])
+    again = np.concatenate([items, np.char.add(items, "b")])
+    rated = np.concatenate([items[:n], np.char.add(items[:n], "b")])
+    prompts = {item: item.removesuffix("b") for item in again.tolist()}
+    once = corrected(judged_ratings(value, items[:n], score, items), {"0": 1.0})
+    twice, apart = (
+        corrected(judged_ratings(np.tile(value, 2), rated, np.tile(score, 2), again, prompts=given), {"0": 1.0})
+        for given in (prompts, None)
+    )
+    assert twice.both.value == pytest.approx(once.both.value, abs=0.3 * once.both.details["standard_error"])
+    for name in ("people", "both"):
+        errors = [getattr(made, name).details["standard_error"] for made in (once, twice, apart)]
+        assert errors[1] == pytest.approx(errors[0], rel=0.05)
+        assert errors[2] == pytest.approx(errors[0] / np.sqrt(2), rel=0.05)
+
+
 def test_strata_count_by_their_items_and_not_by_their_judgments():
     """Half of the items of a stratum far above the other are judged, a twentieth of the other's."""
     items = np.arange(400)

@@ -79,6 +79,8 @@ class JudgedRatings:
     score_cell: Ints
     is_rated: np.ndarray
     has_fixed_items: bool = False
+    has_prompts: bool = False
+    """Whether ``item`` is the prompt, of which there may be several things in a group."""
 
 
 def judged_ratings(
@@ -92,11 +94,13 @@ def judged_ratings(
     judge_groups: ArrayLike | None = None,
     probabilities: ArrayLike | None = None,
     strata: Mapping[str, str] | None = None,
+    prompts: Mapping[str, str] | None = None,
     has_fixed_items: bool = False,
 ) -> JudgedRatings:
     """People's ratings and the judge's scores of all things. ``groups`` are what is compared, such as systems.
 
-    ``probabilities`` say how likely each judgment's item was to be given to people, ``strata`` to which stratum an item belongs.
+    ``probabilities`` say how likely each judgment's item was to be given to people, ``strata`` to which stratum an item belongs,
+    ``prompts`` of which prompt it is, where several items are of one prompt: these are then dependent.
     """
     y, f = numbers(values), numbers(judge_scores)
     named, judged = np.asarray(items), np.asarray(judge_items)
@@ -121,13 +125,15 @@ def judged_ratings(
     own = place[thing[:n]]
     is_rated = np.zeros(len(thing) - n, dtype=bool)
     is_rated[own[own >= 0]] = True
+    if prompts:
+        item = codes([prompts.get(str(level), str(level)) for level in levels])[0][item]
     f = f[is_scored]
     chance = np.ones(n) if probabilities is None else numbers(probabilities)[is_given]
     rater = None if raters is None else codes(np.asarray(raters)[is_given])[0]
     return JudgedRatings(
         tuple(map(str, names)), n_strata, y[is_given], rater, item[:n], cell[:n], 1 / chance,
         np.where(own >= 0, f[np.maximum(own, 0)] if len(f) else np.nan, np.nan), f, item[n:], cell[n:], is_rated,
-        has_fixed_items,
+        has_fixed_items, bool(prompts),
     )  # fmt: skip
 
 
@@ -338,6 +344,9 @@ class _Contrast:
         """The judge's weight that makes the variance over items smallest (PPI++, equation 11), within 0 and 1."""
         if self.score_variance <= 0 or not self.share_rest:
             return 0.0
+        if self.data.has_prompts:
+            of_prompts = self.spread().items
+            return float(np.clip(-of_prompts[0, 1] / of_prompts[1, 1], 0.0, 1.0)) if of_prompts[1, 1] > 0 else 0.0
         n = int(self.item.max()) + 1
         people, own = (np.bincount(self.item, weights=rows, minlength=n) for rows in (self.people_rows, self.own_rows))
         return float(np.clip(-(people @ own) / self.score_variance, 0.0, 1.0))

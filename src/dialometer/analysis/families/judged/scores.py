@@ -22,6 +22,7 @@ from dialometer.analysis.shared.judge_ensembles import weighed_labels
 from dialometer.analysis.shared.styles import VOTES_PER_PARAMETER, style_of
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
+from dialometer.model.shared_texts import shared_prompts
 from dialometer.model.study import Study
 from dialometer.model.values import CANNOT_TELL
 from dialometer.quality.gold import gold_items
@@ -80,6 +81,7 @@ class JudgedCriterion:
             groups=self.people["group"].to_numpy(),
             judge_groups=self.judges["group"].to_numpy(),
             strata=strata if has_strata else None,
+            prompts=shared_prompts(self.study),
             has_fixed_items=self.options.has_fixed_items,
         )
 

@@ -103,7 +103,7 @@ def _sway(
     x, people, own = (array[is_used] for array in arrays)
     if len(x) < FEWEST or (is_correlation and np.ptp(x) == 0):
         return None
-    items = compared.things["item"].to_numpy()[is_used]
+    items = compared.things["drawn"].to_numpy()[is_used]
     codes = np.unique(items, return_inverse=True)[1]
     counts = draw_counts(np.random.default_rng(options.seed), int(codes.max()) + 1, options.n_resamples)[:, codes]
     once = np.ones((1, len(x)))

@@ -14,6 +14,7 @@ import polars as pl
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.judge_verdicts import one_verdict_each
 from dialometer.analysis.base.wording import criterion_label
+from dialometer.analysis.shared.drawn_items import drawn_items
 from dialometer.model.scale import Scale
 from dialometer.quality.gold import gold_items
 from dialometer.stats.observations import Floats
@@ -33,7 +34,8 @@ class Compared:
     criterion: str
     label: str
     things: pl.DataFrame
-    """``item``, ``system`` (empty for choices), ``turn``, ``pair`` (the systems shown, for choices)."""
+    """``item``, ``system`` (empty for choices), ``turn``, ``pair`` (the systems shown, for choices); ``drawn``, the item or its
+    prompt, is what intervals are over."""
     raters: tuple[str, ...]
     people: Floats
     judges: dict[str, Floats]
@@ -127,6 +129,7 @@ def _compared(data: StudyData, criterion: str, people: pl.DataFrame, models: pl.
         things = things.sort(key).sample(n_most, seed=study.spec.seed)
         raters = both[0].join(things, on=key)["rater"].unique().sort().to_list()
     things = things.sort(key).with_row_index("thing")
+    things = things.with_columns(drawn_items(study, things["item"]).alias("drawn"))
     place = {rater: i for i, rater in enumerate(raters)}
 
     def matrix(frame: pl.DataFrame, columns: dict[str, int]) -> Floats:

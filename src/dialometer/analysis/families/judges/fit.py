@@ -69,7 +69,7 @@ def group_fits(data: StudyData, compared: Compared, options: Options) -> Iterato
                 is_in = (group == level) & ~np.isnan(of_judge)
                 if is_in.sum() < FEWEST:
                     continue
-                items = compared.things["item"].to_numpy()
+                items = compared.things["drawn"].to_numpy()
                 yield GroupFit(
                     compared.label, name, by, _shown(level), _mean(of_judge, items, is_in, options),
                     _mean(of_rater, items, is_in, options), int(is_in.sum()),
@@ -144,7 +144,7 @@ class JudgeCalibration:
 
 def calibration(data: StudyData, compared: Compared, options: Options) -> Iterator[JudgeCalibration]:
     """Numbers: people's mean where the judge gave such a number. Choices: how often most raters agree, by the judge's certainty."""
-    items = compared.things["item"].to_numpy()
+    items = compared.things["drawn"].to_numpy()
     for name, judge in compared.judges.items():
         if compared.is_number:
             mean = compared.people_mean

@@ -10,6 +10,7 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.families.judges.compared import UNDECIDED
+from dialometer.analysis.shared.drawn_items import drawn_items
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.clustered.proportion import proportion
@@ -44,7 +45,8 @@ def position_bias(data: StudyData, options: Options) -> list[PositionBias]:
         first = unknown("share of first places", "no choice takes a side")
         if len(decided):
             chosen = (decided["side"] == 1).cast(pl.Float64).to_numpy()
-            first = bootstrap_mean(chosen, items=decided["item"].to_numpy(), **options.resampling)
+            items = drawn_items(data.study, decided["item"]).to_numpy()
+            first = bootstrap_mean(chosen, items=items, **options.resampling)
         consistent, to_first = _exchanged(own, options)
         rows.append(PositionBias(str(judge), str(criterion), consistent, first, to_first))
     return rows

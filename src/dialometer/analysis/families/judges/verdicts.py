@@ -28,6 +28,7 @@ from dialometer.analysis.base.wording import (
 )
 from dialometer.analysis.families.judges.compared import UNDECIDED
 from dialometer.analysis.families.judges.position import PositionBias, position_bias
+from dialometer.analysis.shared.drawn_items import drawn_items
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, ColumnKind, Figure, Method, Section, Table
 from dialometer.model.study import Study
@@ -60,6 +61,8 @@ class JudgeVerdicts(Family):
             [data.judgments.filter(~is_ranked), data.calls.filter(is_ranked).select(data.judgments.columns)]
         )
         scores = _scores(told.filter(~pl.col("item").is_in(gold)))
+        n_items = scores["item"].n_unique()
+        scores = scores.with_columns(drawn_items(data.study, scores["item"]).alias("item"))
         sections, sentences = [], []
         for criterion in data.study.criteria_by_name:
             own = scores.filter(pl.col("criterion") == criterion)
@@ -75,8 +78,9 @@ class JudgeVerdicts(Family):
             sections.append(
                 Section("judge_positions", "Position on the screen", (position_words(positions),), (table,))
             )
-        n_items = scores["item"].n_unique()
-        head = f"{n_of(len(judges), 'judge')} ({listed(judges)}) judged {n_of(n_items, 'item')}."
+        n_prompts = scores["item"].n_unique()
+        prompts = f" of {n_of(n_prompts, 'prompt')}" if n_prompts < n_items else ""
+        head = f"{n_of(len(judges), 'judge')} ({listed(judges)}) judged {n_of(n_items, 'item')}{prompts}."
         return Findings(
             " ".join([head, *sentences[:1]]),
             "Each judge is shown by itself. Confidence intervals and p-values are over items and hold for that judge: they do not "
@@ -97,7 +101,8 @@ def _next_step(data: StudyData) -> str:
 METHODS = (
     Method(
         "what each judge says",
-        "means over items with Student's t; differences of systems paired by item, Holm's correction within judge and criterion",
+        "means over items with Student's t; differences of systems paired by item, Holm's correction within judge and criterion; "
+        "items of one prompt count as one",
         "a judge's answers are repeated calls of one model, so only items are a sample",
     ),
 )
