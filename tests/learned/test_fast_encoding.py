@@ -1,5 +1,7 @@
 """The quick encoder gives what torch gives: exactly in single precision, the same ranking in 8 bits."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -93,13 +95,28 @@ def test_torch_does_the_work_where_the_quick_form_is_missing(encoder, monkeypatc
 
 
 def test_texts_get_the_vectors_of_the_usual_encoder():
-    from pathlib import Path
-
     texts = [turn.text for dialogue in dialogues(10) for turn in dialogue.turns] + ["word " * 600, ""]
     usual = TextEncoder(PACKAGED).encode(texts)
     quick = QuickTextEncoder(Path(model_path(PACKAGED))).encode(texts)
     np.testing.assert_allclose(np.linalg.norm(quick, axis=1), 1, atol=1e-5)
     assert (usual * quick).sum(axis=1).min() > 0.95
+
+
+def test_a_text_has_the_same_vector_whatever_is_encoded_beside_it():
+    quick = QuickTextEncoder(Path(model_path(PACKAGED)))
+    texts = [turn.text for dialogue in dialogues(4) for turn in dialogue.turns] + ["WHAT?!?!?!", "word " * 300, ""]
+    together = quick.encode(texts)
+    np.testing.assert_array_equal(together[::-1], quick.encode(texts[::-1]))
+    for row in (0, 1, 5, len(texts) - 3, len(texts) - 1):
+        np.testing.assert_array_equal(quick.encode([texts[row]])[0], together[row])
+
+
+def test_a_dialogue_has_the_same_features_whatever_is_encoded_beside_it(encoder):
+    quick = QuickEncoder(encoder)
+    tokens = encoder.tokens(dialogues(12))
+    together = quick.features(tokens)
+    alone = np.concatenate([quick.features([one]) for one in tokens])
+    np.testing.assert_allclose(alone, together, atol=1e-4)
 
 
 def test_other_architectures_have_no_quick_form(encoder, monkeypatch):

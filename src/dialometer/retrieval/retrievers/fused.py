@@ -89,7 +89,7 @@ class Fused(Retriever):
         from dialometer.retrieval.tuned_encoder import tune_encoder  # noqa: PLC0415 - imports torch
 
         folder = tune_encoder(kb, self.model, self.tuning(), work) if self.n_tuning_epochs else None
-        return FusionParts(kb, TextEncoder(str(folder or self.model), work)), folder
+        return FusionParts(kb, TextEncoder(str(folder or self.model), work, in_8_bits=True)), folder
 
     def fit_ranker(self, kb: KnowledgeBase, work: Work) -> Path:
         """The answer ranker of its own retriever, so that both share one training."""
@@ -101,7 +101,7 @@ class Fused(Retriever):
 
         encoder = folder / ENCODER_FOLDER if self.n_tuning_epochs else None
         ranker = folder / RANKER_FOLDER if self.n_read else None
-        parts = FusionParts(kb, TextEncoder(str(encoder or self.model), work))
+        parts = FusionParts(kb, TextEncoder(str(encoder or self.model), work, in_8_bits=True))
         return FittedFused(self, kb, parts, _load_ranker(ranker, work), (encoder, ranker))
 
 
