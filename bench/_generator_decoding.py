@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import t
 
 from dialometer.generators.bot import Bot
 from dialometer.generators.corpus import Corpus
@@ -99,8 +101,7 @@ def said_before(words: Sequence[Sequence[str]], contexts: Sequence[Sequence[str]
 
 
 def judge(out: Path, evaluator: Evaluator, n_contexts: int) -> None:
-    """The score of context and response together, less that of the context with what the person said: mean and 95% interval."""
-    print("| model | decoding | score less that of people | better than the person |\n|---|---|---|---|")
+    """Keeps the score of context and response, less that of the context with what the person said, beside each bot; then shows it."""
     for path in sorted(out.rglob("decoding.json")):
         kept = json.loads(path.read_text(encoding="utf-8"))
         contexts = kept["contexts"][:n_contexts]
@@ -108,11 +109,29 @@ def judge(out: Path, evaluator: Evaluator, n_contexts: int) -> None:
             way: evaluator.score([_dialogue(n, *one) for n, one in enumerate(zip(contexts, said, strict=False))]).values
             for way, said in kept["responses"].items()
         }
-        for way in WAYS:
-            apart = np.asarray(scores[way]) - np.asarray(scores[PEOPLE])
-            half = 1.96 * apart.std(ddof=1) / np.sqrt(len(apart))
-            cell = f"{apart.mean():+.2f} [{apart.mean() - half:+.2f}, {apart.mean() + half:+.2f}]"
-            print(f"| {path.parent.relative_to(out)} | {way} | {cell} | {(apart > 0).mean():.0%} |", flush=True)
+        apart = {way: (scores[way] - scores[PEOPLE]).round(5).tolist() for way in WAYS}
+        path.with_name("judged.json").write_text(json.dumps(apart), encoding="utf-8")
+    show_judged(out)
+
+
+def show_judged(out: Path) -> None:
+    """Of each bot and way the mean over contexts with its 95% interval; over seeds, where there are several, by t."""
+    seeds = sorted(out.glob("seed-*")) or [out]
+    names = sorted(path.parent.name for path in seeds[0].glob("*/judged.json"))
+    print("| decoding | " + " | ".join(names) + " |\n" + "|---" * (len(names) + 1) + "|")
+    found = {
+        name: [json.loads((seed / name / "judged.json").read_text(encoding="utf-8")) for seed in seeds]
+        for name in names
+    }
+    for way in WAYS:
+        cells = []
+        for name in names:
+            means = [float(np.mean(one[way])) for one in found[name]]
+            spread = means if len(means) > 1 else found[name][0][way]
+            half = float(t.ppf(0.975, len(spread) - 1)) * float(np.std(spread, ddof=1)) / math.sqrt(len(spread))
+            mean = float(np.mean(means))
+            cells.append(f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]")
+        print(f"| {way} | " + " | ".join(cells) + " |", flush=True)
 
 
 def _dialogue(number: int, context: Sequence[str], response: str) -> Dialogue:

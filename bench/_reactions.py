@@ -45,6 +45,11 @@ PRAISE = (
     "Good point.",
     "Perfect, thank you!",
 )
+CONTRADICTIONS = (
+    "You are contradicting yourself.",
+    "You just said the opposite.",
+    "But you told me something else before.",
+)
 MAX_TURN_TOKENS = 120
 MAX_TOKENS = 1200
 _ROLES = {"user": "user", "agent": "assistant"}
@@ -64,7 +69,17 @@ class Reactions:
     @property
     def praise(self) -> float:
         """How much the last response calls for praise."""
-        return float(self.lifts[-1, len(COMPLAINTS) :].mean())
+        return float(self.lifts[-1, len(COMPLAINTS) : len(COMPLAINTS) + len(PRAISE)].mean())
+
+    @property
+    def contradictions(self) -> float:
+        """How much any of the responses calls for the complaint that it contradicts what was said."""
+        return float(self.lifts[:, len(COMPLAINTS) + len(PRAISE) :].mean(axis=1).max())
+
+    @property
+    def complaints_throughout(self) -> float:
+        """How much all responses together call for complaints."""
+        return float(self.lifts[:, : len(COMPLAINTS)].mean())
 
 
 class ReactionReader:
@@ -74,7 +89,7 @@ class ReactionReader:
         self.model, self.tokenizer = model, tokenizer
         self.end = self._ids("<|im_end|>\n")
         self.heads = {role: self._ids(f"<|im_start|>{name}\n") for role, name in _ROLES.items()}
-        self.sentences = [[*self._ids(text), self.end[0]] for text in (*COMPLAINTS, *PRAISE)]
+        self.sentences = [[*self._ids(text), self.end[0]] for text in (*COMPLAINTS, *PRAISE, *CONTRADICTIONS)]
         self.alone = self._read(())
 
     @classmethod
@@ -92,6 +107,36 @@ class ReactionReader:
         """What the model expects of the user after each response of the agent."""
         turns = [("user" if turn.role == "user" else "agent", turn.text) for turn in dialogue.turns]
         return Reactions(self._read(turns) - self.alone)
+
+    def read_replies(self, dialogue: Dialogue) -> Floats:
+        """For each response of the agent its mean log probability per token, after the dialogue and with nothing before it."""
+        tokens: list[int] = []
+        places: list[int] = []
+        sees: list[list[int]] = []
+        spans: list[tuple[int, int]] = []
+        for turn in dialogue.turns:
+            role = "user" if turn.role == "user" else "agent"
+            words = self._ids(" ".join(turn.text.split()))[:MAX_TURN_TOKENS]
+            if len(tokens) + len(words) > MAX_TOKENS:
+                break
+            begun = len(tokens) + len(self.heads[role])
+            _put([*self.heads[role], *words, *self.end], list(range(len(tokens))), len(tokens), tokens, places, sees)
+            if role == "agent" and words:
+                spans.append((begun, begun + len(words)))
+        if not spans:
+            return np.zeros((0, 2))
+        alone = []
+        for begun, stop in spans:
+            alone.append(
+                (len(tokens) + len(self.heads["agent"]), len(tokens) + len(self.heads["agent"]) + stop - begun)
+            )
+            _put([*self.heads["agent"], *tokens[begun:stop]], [], 0, tokens, places, sees)
+        log_probs, ids = self._log_probs(tokens, places, sees)
+        found = [
+            [log_probs[begun - 1 : stop - 1].gather(1, ids[begun:stop, None]).mean() for begun, stop in part]
+            for part in (spans, alone)
+        ]
+        return np.array([[float(value) for value in row] for row in found]).T
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False).input_ids)
@@ -111,6 +156,16 @@ class ReactionReader:
                 branches.append((len(tokens), len(tokens) + len(sentence)))
                 before.append(begun + len(head) - 1)
                 _put(sentence, known, end + len(head), tokens, places, sees)
+        log_probs, ids = self._log_probs(tokens, places, sees)
+        means = []
+        for first, (begin, stop) in zip(before, branches, strict=True):
+            rows = [first, *range(begin, stop - 1)]
+            means.append(log_probs[rows, ids[begin:stop]].mean())
+        return torch.stack(means).double().cpu().numpy().reshape(len(ends), len(self.sentences))
+
+    @torch.inference_mode()
+    def _log_probs(self, tokens: list[int], places: list[int], sees: list[list[int]]) -> tuple[Any, Any]:
+        """Log probabilities of all words after each token, which sees those that are named, and the tokens."""
         mask = np.zeros((len(tokens), len(tokens)), dtype=bool)
         for row, columns in enumerate(sees):
             mask[row, columns] = True
@@ -121,12 +176,7 @@ class ReactionReader:
         scores = self.model(
             input_ids=ids, position_ids=torch.tensor([places], device=device), attention_mask=seen
         ).logits
-        log_probs = torch.log_softmax(scores[0].float(), dim=-1)
-        means = []
-        for first, (begin, stop) in zip(before, branches, strict=True):
-            rows = [first, *range(begin, stop - 1)]
-            means.append(log_probs[rows, ids[0, begin:stop]].mean())
-        return torch.stack(means).double().cpu().numpy().reshape(len(ends), len(self.sentences))
+        return torch.log_softmax(scores[0].float(), dim=-1), ids[0]
 
     def _said(self, turns: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
         """The dialogue's tokens, and where each response of the agent ends (the whole where there is none)."""

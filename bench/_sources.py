@@ -8,7 +8,7 @@ rates them by the share of faults, with a habit of their own and noise: real tex
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -63,10 +63,14 @@ def self_dialogues() -> list[list[str]]:
 
 def planted(n: int, seed: int, first: int = 0, stop: int | None = None) -> list[RatedDialogue]:
     """Self-dialogues of the given range with faults in some agent turns, each text used as often as ``n`` needs, faults drawn anew."""
+    return list(each_planted(n, seed, first, stop))
+
+
+def each_planted(n: int, seed: int, first: int = 0, stop: int | None = None) -> Iterator[RatedDialogue]:
+    """The same, one after the other."""
     rng = np.random.default_rng(seed)
     talks = self_dialogues()[first:stop]
     texts = [text for talk in talks[:6000] for text in talk]
-    rated = []
     for number in range(n):
         if number % _USERS_DIALOGUES == 0:
             habit = rng.normal() * _HABIT
@@ -76,8 +80,7 @@ def planted(n: int, seed: int, first: int = 0, stop: int | None = None) -> list[
         felt = _BEST + (_WORST - _BEST) * share + habit + rng.normal() * _NOISE
         rating = float(np.clip(np.round(felt), 1, 5))
         name = f"self-{seed}-{number}"
-        rated.append(RatedDialogue(dialogue(name, turns), rating, f"u{number // _USERS_DIALOGUES}", "planted", None))
-    return rated
+        yield RatedDialogue(dialogue(name, turns), rating, f"u{number // _USERS_DIALOGUES}", "planted", None)
 
 
 def with_faults(said: Sequence[str], share: float, texts: Sequence[str], rng: np.random.Generator) -> list[str]:

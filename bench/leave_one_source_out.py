@@ -1,18 +1,21 @@
 """What carries over to a source of dialogues that nothing was trained or chosen on? Each source apart, never only the mean.
 
-Sources: three days of ConvAI2, CRSArena-Dial, self-dialogues with planted faults and simulated talks (``bench/_sources.py``).
+Sources: the four days of ConvAI2, CRSArena-Dial, self-dialogues with planted faults and simulated talks (``bench/_sources.py``).
 For each, an evaluator learns from the ratings of all others, with the source as a random effect in the kernel (what people of a
-source add to all ratings is summed out); beside it stand signals that need no ratings. What is added up is chosen by nested
-leave-one-source-out: signals are added one after the other as long as the mean accuracy over the *other* sources grows, each of
-them scored by a model that has seen neither it nor the source that is tested.
+source add to all ratings is summed out); beside it stand signals that need no ratings, some of them read by a language model. What
+is added up is chosen by nested leave-one-source-out: signals are added one after the other as long as the mean accuracy over the
+*other* sources grows, each of them scored by a model that has seen neither it nor the source that is tested. Then each of
+ConvAI2's bots (told apart by their style) and each of CRSArena's is a source: the evaluator learns from everything but its dialogues
+and those of its users.
 
-``python -m bench.leave_one_source_out FOLDER`` computes what is not in the folder and prints three tables: accuracies; what was
-chosen; and whether an evaluator trained on ConvAI2 knows where it does not know (accuracy and calibration error with and
-without abstaining).
+``python -m bench.leave_one_source_out read MODEL --shard 0/3`` lets a causal language model read all dialogues and keeps its signals
+(minutes on a GPU), ``join`` puts the shards into a file beside this one; ``run FOLDER`` computes what is not in the folder and prints
+the tables.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -24,11 +27,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench._reactions import ReactionReader
 from bench._sources import convai2, dialogue, planted, recommenders, self_dialogues, simulated, with_faults
 from dialometer.learned.data.measures import accuracy, accuracy_estimate
 from dialometer.learned.data.pairs import NumberedPairs, numbered_gap_pairs
-from dialometer.learned.data.rated import RatedDialogue
-from dialometer.learned.data.splits import groups_of
+from dialometer.learned.data.rated import RatedDialogue, clean_dialogue
+from dialometer.learned.data.splits import bot_styles, groups_of
+from dialometer.learned.gaussian.behaviour import words_of
 from dialometer.learned.gaussian.features import FeatureTable, describe
 from dialometer.learned.gaussian.kernel import (
     ASPECTS,
@@ -39,16 +44,20 @@ from dialometer.learned.gaussian.kernel import (
     fit_process,
     likeness,
 )
+from dialometer.learned.gaussian.word_lists import DENIALS
+from dialometer.model.dialogue import Dialogue
 from dialometer.neural.work import Work, default_cache
 
 Floats = NDArray[np.float64]
 N_MADE = 300
-N_DAYS = 3
-"""Of ConvAI2; the fourth has more dialogues than these together and would make every training several times as long."""
+SIGNAL_FILE = Path(__file__).with_name("language_model_signals.json")
+MIN_PAIRS = 100
+"""Of a bot that is reported."""
 SEED = 22
 SOURCE_VARIANCE = 30.0
 N_ANOMALIES = 400
-RECIPE, ANOMALY, TOGETHER, CONVAI2 = "ratings of all other sources", "learned anomaly", "chosen together", "ConvAI2"
+RECIPE, ANOMALY, TOGETHER = "ratings of all other sources", "learned anomaly", "chosen together"
+CONVAI2, ARENA = "ConvAI2", "CRSArena-Dial"
 
 
 @dataclass(frozen=True)
@@ -65,11 +74,11 @@ def sources(work: Work) -> list[Source]:
     """All of them, small ones as they are."""
     rated = convai2()
     found = []
-    for day in sorted({row.source for row in rated})[:N_DAYS]:
+    for day in sorted({row.source for row in rated}):
         own = [row for row in rated if row.source == day]
         found.append(_source(f"ConvAI2, {int(day[15:17])} July", own, 2, work))
     chats, faulty, talks = recommenders(), planted(N_MADE, SEED, 0, 2000), simulated(N_MADE, SEED)
-    made = {"CRSArena-Dial": chats, "self-dialogues with faults": faulty, "simulated talks": talks}
+    made = {ARENA: chats, "self-dialogues with faults": faulty, "simulated talks": talks}
     return [*found, *(_source(name, own, None, work) for name, own in made.items())]
 
 
@@ -82,6 +91,78 @@ def _column(table: FeatureTable, name: str) -> Floats:
     if name in table.behaviour_names:
         return np.asarray(table.behaviour[:, table.behaviour_names.index(name)])
     return np.asarray(table.meaning[:, table.meaning_names.index(name)])
+
+
+def contradiction(chat: Dialogue) -> float:
+    """How alike in words two responses are of which one denies: the most over all pairs of the agent's turns."""
+    said = [frozenset(words_of(turn.text)) for turn in chat.said_by("agent")]
+    most = 0.0
+    for first, second in combinations(said, 2):
+        if bool(first & DENIALS) != bool(second & DENIALS):
+            a, b = first - DENIALS, second - DENIALS
+            most = max(most, len(a & b) / max(1, len(a | b)))
+    return most
+
+
+READ = (
+    "complaints unlikely (LM)",
+    "praise − complaints (LM)",
+    "complaints unlikely throughout (LM)",
+    "contradiction unlikely (LM)",
+    "likely replies (LM)",
+    "replies likelier after the dialogue (LM)",
+)
+
+
+def thoughts_on(reader: ReactionReader, chat: Dialogue) -> list[float]:
+    """What a language model thinks of a dialogue, in the order of ``READ``; nothing where no response was said."""
+    lifts, replies = reader.read(chat), reader.read_replies(chat)
+    if not len(replies):
+        return []
+    return [
+        -lifts.complaints,
+        lifts.praise - lifts.complaints,
+        -lifts.complaints_throughout,
+        -lifts.contradictions,
+        float(replies[:, 0].mean()),
+        float((replies[:, 0] - replies[:, 1]).mean()),
+    ]
+
+
+def read_signals(model: str, shard: str, device: str) -> None:
+    """Every n-th dialogue of all sources, into a file of its own; ``join_shards`` puts them together."""
+    number, n = (int(part) for part in shard.split("/"))
+    reader = ReactionReader.load(model, device)
+    out = SIGNAL_FILE.with_suffix(f".{number}.json")
+    found = {}
+    for chat in all_dialogues()[number::n]:
+        if thoughts := thoughts_on(reader, clean_dialogue(chat)):
+            found[chat.id] = [float(f"{value:.4g}") for value in thoughts]
+    out.write_text(json.dumps(found), encoding="utf-8")
+
+
+def join_shards() -> None:
+    """One file of what the shards hold."""
+    paths = sorted(SIGNAL_FILE.parent.glob(f"{SIGNAL_FILE.stem}.*.json"))
+    found = {name: row for path in paths for name, row in json.loads(path.read_text(encoding="utf-8")).items()}
+    lines = (f"{json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(found.items()))
+    SIGNAL_FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def all_dialogues() -> list[Dialogue]:
+    """Of all sources."""
+    rated = [*convai2(), *recommenders(), *planted(N_MADE, SEED, 0, 2000), *simulated(N_MADE, SEED)]
+    return [row.dialogue for row in rated]
+
+
+def read_by_model(rated: Sequence[RatedDialogue]) -> dict[str, Floats]:
+    """The language model's signals of some dialogues, where it has read them; the mean where it could not read one."""
+    if not SIGNAL_FILE.is_file():
+        return {}
+    known = json.loads(SIGNAL_FILE.read_text(encoding="utf-8"))
+    rows = np.array([known.get(row.id, [np.nan] * len(READ)) for row in rated])
+    rows = np.where(np.isnan(rows), np.nanmean(rows, axis=0), rows)
+    return dict(zip(READ, rows.T, strict=True))
 
 
 SIGNALS: dict[str, Callable[[FeatureTable], Floats]] = {
@@ -125,18 +206,6 @@ class AnomalyScores:
         return scores_by([made], [source], ("behaviour", "meaning"))[source.name]
 
 
-def joined(tables: Sequence[FeatureTable]) -> FeatureTable:
-    """Features of several sources, one below the other."""
-    return FeatureTable(
-        np.vstack([table.behaviour for table in tables]),
-        tables[0].behaviour_names,
-        np.vstack([table.meaning for table in tables]),
-        tables[0].meaning_names,
-        tuple(text for table in tables for text in table.user_text),
-        tuple(text for table in tables for text in table.agent_text),
-    )
-
-
 def scores_without(left_out: Sequence[Source], every: Sequence[Source]) -> dict[str, Floats]:
     """Scores of the sources left out, by a process trained on all the others."""
     names = {source.name for source in left_out}
@@ -147,7 +216,7 @@ def scores_by(
     inside: Sequence[Source], tested: Sequence[Source], aspects: Sequence[Aspect] = ASPECTS
 ) -> dict[str, Floats]:
     """Scores by a process with the default settings, the source and the user as random effects."""
-    table = joined([source.table for source in inside])
+    table = FeatureTable.joined([source.table for source in inside])
     rated = [row for source in inside for row in source.rated]
     place = [source.name for source in inside for _ in source.rated]
     describer, settings = fit_describer(table, aspects), KernelSettings()
@@ -162,16 +231,23 @@ def scores_by(
     }
 
 
+def signals_of(source: Source) -> dict[str, Floats]:
+    """All signals that need no ratings, but the learned anomaly."""
+    found = {name: signal(source.table) for name, signal in SIGNALS.items()}
+    found["no contradiction in words"] = np.array([-contradiction(row.dialogue) for row in source.rated])
+    return found | read_by_model(source.rated)
+
+
 def compute() -> dict[str, Any]:
     """Accuracies of everything on every source, and what nested choice took."""
     work = Work(device="cpu", cache=default_cache())
     every = sources(work)
     anomaly = AnomalyScores([row for source in every if source.name.startswith(CONVAI2) for row in source.rated], work)
-    free = {source.name: {name: signal(source.table) for name, signal in SIGNALS.items()} for source in every}
+    free = {source.name: signals_of(source) for source in every}
     for source in every:
         free[source.name][ANOMALY] = anomaly(source)
     twice = {frozenset((a.name, b.name)): scores_without((a, b), every) for a, b in combinations(every, 2)}
-    found: dict[str, Any] = {"rows": {}, "chosen": {}}
+    found: dict[str, Any] = {"rows": {}, "chosen": {}, "bots": bots(every, free)}
     for test in every:
         others = [source for source in every if source.name != test.name]
         inner = {
@@ -189,6 +265,42 @@ def compute() -> dict[str, Any]:
         found["chosen"][test.name] = chosen
         print(test.name, flush=True)
     return found
+
+
+def bots(every: Sequence[Source], free: dict[str, dict[str, Floats]]) -> dict[str, dict[str, Any]]:
+    """Each bot with enough pairs: ratings of all other bots and sources, without its users, and the signals without ratings."""
+    found: dict[str, dict[str, Any]] = {}
+    groups = {
+        CONVAI2: [one for one in every if one.name.startswith(CONVAI2)],
+        ARENA: [one for one in every if one.name == ARENA],
+    }
+    for place, own in groups.items():
+        rated = [row for source in own for row in source.rated]
+        table = FeatureTable.joined([source.table for source in own])
+        signals = {name: np.concatenate([free[source.name][name] for source in own]) for name in free[own[0].name]}
+        names = bot_styles(rated) if place == CONVAI2 else [row.id.rpartition("_")[0] for row in rated]
+        people = groups_of(rated)
+        for bot in sorted(set(names)):
+            inside = np.array([n for n, name in enumerate(names) if name == bot])
+            touched = {people[n] for n in inside}
+            rest = np.array([n for n, group in enumerate(people) if group not in touched and names[n] != bot])
+            tested = _rows(f"{place}, {bot}", rated, table, inside, 2 if place == CONVAI2 else None)
+            if len(tested.pairs) < MIN_PAIRS or len(rest) < MIN_PAIRS:
+                continue
+            others = [one for one in every if one not in own] + [_rows(place, rated, table, rest, None)]
+            values = {name: signal[inside] for name, signal in signals.items()}
+            values[RECIPE] = scores_by(others, [tested])[tested.name]
+            found[tested.name] = {"n": len(inside), "n_pairs": len(tested.pairs)} | {
+                name: accuracy(value, tested.pairs) for name, value in values.items()
+            }
+    return found
+
+
+def _rows(
+    name: str, rated: Sequence[RatedDialogue], table: FeatureTable, rows: NDArray[np.int64], length: int | None
+) -> Source:
+    some = [rated[int(n)] for n in rows]
+    return Source(name, some, table.rows(rows), numbered_gap_pairs(some, 3, length))
 
 
 def choose(signals: dict[str, dict[str, Floats]], pairs: dict[str, NumberedPairs]) -> list[str]:
@@ -222,15 +334,20 @@ def added(signals: dict[str, Floats], chosen: Sequence[str]) -> Floats:
 
 
 def show(found: dict[str, Any]) -> None:
-    """The tables, in %."""
+    """The tables, in %: a row for each signal, a column for each source."""
+    tested = list(found["rows"])
     names = list(next(iter(found["rows"].values())))
-    print("| tested on | " + " | ".join(names) + " |\n" + "|---" * (len(names) + 1) + "|")
-    for source, row in found["rows"].items():
-        cells = [_cell(*row[name]) for name in names]
-        print(f"| {source} | " + " | ".join(cells) + " |")
+    print("| signal | " + " | ".join(tested) + " |\n" + "|---" * (len(tested) + 1) + "|")
+    for name in names:
+        print(f"| {name} | " + " | ".join(_cell(*found["rows"][source][name]) for source in tested) + " |")
     print("\n| tested on | chosen on the other sources |\n|---|---|")
     for source, chosen in found["chosen"].items():
         print(f"| {source} | {', '.join(chosen)} |")
+    shown = [RECIPE, *SIGNALS, *(name for name in READ if name in names)]
+    print("\n| bot held out | dialogues | pairs | " + " | ".join(shown) + " |\n" + "|---" * (len(shown) + 3) + "|")
+    for bot, row in found["bots"].items():
+        cells = " | ".join(f"{100 * row[name]:.1f}" for name in shown)
+        print(f"| {bot} | {row['n']} | {row['n_pairs']:,} | {cells} |")
 
 
 def _cell(value: float, low: float, high: float) -> str:
@@ -239,13 +356,26 @@ def _cell(value: float, low: float, high: float) -> str:
 
 
 def main() -> int:
-    """Computes once, prints always."""
-    folder = Path(sys.argv[1])
-    path = folder / "sources.json"
-    if not path.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(compute()), encoding="utf-8")
-    show(json.loads(path.read_text(encoding="utf-8")))
+    """The command line of this file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    reading = commands.add_parser("read")
+    reading.add_argument("model")
+    reading.add_argument("--shard", default="0/1")
+    reading.add_argument("--device", default="cpu")
+    commands.add_parser("join")
+    commands.add_parser("run").add_argument("folder", type=Path)
+    given = parser.parse_args()
+    if given.command == "read":
+        read_signals(given.model, given.shard, given.device)
+    elif given.command == "join":
+        join_shards()
+    else:
+        path = given.folder / "sources.json"
+        if not path.is_file():
+            given.folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(compute()), encoding="utf-8")
+        show(json.loads(path.read_text(encoding="utf-8")))
     return 0
 
 

@@ -112,6 +112,7 @@ def test_a_large_set_is_learned_by_inducing_dialogues(monkeypatch, tmp_path):
     assert fitted.about["n_ratings"] == 200
     assert fitted.about["n_inducing"] == len(fitted.evaluator.known) == 60
     assert len(fitted.verdicts) == 200
+    assert fitted.about["meaning_by"] == "words"
     dialogues = [one.dialogue for one in test]
     scores = fitted.evaluator.score(dialogues)
     assert accuracy(scores.values, numbered_gap_pairs(test, 3)) > 0.85
@@ -119,6 +120,8 @@ def test_a_large_set_is_learned_by_inducing_dialogues(monkeypatch, tmp_path):
     again = load_evaluator(tmp_path).score(dialogues)
     np.testing.assert_allclose(again.values, scores.values, rtol=1e-9)
     np.testing.assert_allclose(again.deviations, scores.deviations, rtol=1e-3)
+    adapted = adapt_gaussian(fitted.evaluator, test[:20]).evaluator
+    assert adapted.word_vectors is fitted.evaluator.word_vectors
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from bench._reactions import COMPLAINTS, PRAISE, ReactionReader  # noqa: E402
+from bench._reactions import COMPLAINTS, CONTRADICTIONS, PRAISE, ReactionReader  # noqa: E402
 
 from dialometer.model.dialogue import Dialogue, Turn  # noqa: E402
 
@@ -46,9 +46,25 @@ def test_reactions_in_one_pass_equal_one_pass_each(reader: ReactionReader) -> No
     said = [("user", "Hello."), ("agent", "Good day to you."), ("user", "Is it?"), ("agent", "Good day to you.")]
     dialogue = Dialogue(id="d", turns=tuple(Turn(speaker=role, text=text, role=role) for role, text in said))
     found = reader.read(dialogue).lifts
-    assert found.shape == (2, len(COMPLAINTS) + len(PRAISE))
+    assert found.shape == (2, len(COMPLAINTS) + len(PRAISE) + len(CONTRADICTIONS))
     marked = [f"<|im_start|>{'user' if role == 'user' else 'assistant'}\n{text}<|im_end|>\n" for role, text in said]
     for reply, n_turns in enumerate((2, 4)):
-        for number, sentence in enumerate((*COMPLAINTS, *PRAISE)):
+        for number, sentence in enumerate((*COMPLAINTS, *PRAISE, *CONTRADICTIONS)):
             lift = _expected(reader, "".join(marked[:n_turns]), sentence) - _expected(reader, "", sentence)
             assert found[reply, number] == pytest.approx(lift, abs=1e-4)
+
+
+def test_a_reply_is_read_after_the_dialogue_and_alone(reader: ReactionReader) -> None:
+    said = [("user", "Hello."), ("agent", "Good day to you."), ("user", "Is it?"), ("agent", "It is.")]
+    dialogue = Dialogue(id="d", turns=tuple(Turn(speaker=role, text=text, role=role) for role, text in said))
+    found = reader.read_replies(dialogue)
+    marked = [f"<|im_start|>{'user' if role == 'user' else 'assistant'}\n{text}<|im_end|>\n" for role, text in said]
+    head = "<|im_start|>assistant\n"
+    for row, place in enumerate((1, 3)):
+        for column, before in enumerate(("".join(marked[:place]), "")):
+            prefix = f"{before}{head}".encode()
+            ids = torch.tensor([[*prefix, *said[place][1].encode()]])
+            with torch.inference_mode():
+                log_probs = torch.log_softmax(reader.model(input_ids=ids).logits[0], dim=-1)
+            expected = np.mean([log_probs[n - 1, ids[0, n]].item() for n in range(len(prefix), ids.shape[1])])
+            assert found[row, column] == pytest.approx(expected, abs=1e-4)

@@ -7,9 +7,10 @@ single precision; a few are scored exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -76,23 +77,32 @@ def score_dialogues(
     ``speed`` asks for single precision (``exact``) or for 8 bits on a processor (``quick``); ``auto`` takes 8 bits for many
     dialogues where a sample comes out in the same order. Evaluators of the best recipe have one way only, which is quick.
     """
-    read_about(folder)
-    path = Path(folder).resolve()
-    where = EvaluatorPlace(str(path), device, (path / FILE).stat().st_mtime_ns)
-    if speed == "quick" or (speed == "auto" and len(dialogues) >= MANY):
-        where = replace(where, is_quick=_is_quick(_loaded(where), dialogues, is_asked=speed == "quick"))
-    parts = [list(dialogues[start : start + PART]) for start in range(0, len(dialogues), PART)]
+    where = place_of(folder, device, speed, len(dialogues), dialogues)
     scored: list[DialogueScores] = []
-    for number, scores in enumerate(engine.run(score_part, where, parts)):
+    for number, scores in enumerate(engine.run(score_part, where, parts_of(dialogues))):
         scored.append(scores)
         if report is not None:
             report(min(len(dialogues), (number + 1) * PART), len(dialogues))
-    return DialogueScores(
-        np.concatenate([part_scores.values for part_scores in scored]),
-        np.concatenate([part_scores.deviations for part_scores in scored]),
-        np.concatenate([part_scores.members for part_scores in scored], axis=1),
-        np.concatenate([part_scores.familiarity for part_scores in scored]),
-    )
+    return DialogueScores.joined(scored)
+
+
+def parts_of(dialogues: Iterable[Dialogue]) -> Iterator[list[Dialogue]]:
+    """Parts of the size that is scored at once, whoever scores them."""
+    rest = iter(dialogues)
+    while part := list(islice(rest, PART)):
+        yield part
+
+
+def place_of(
+    folder: Path | str, device: str, speed: Speed, n_dialogues: int, sample: Sequence[Dialogue]
+) -> EvaluatorPlace:
+    """What :func:`score_part` needs to score so many dialogues, of which ``sample`` are some from all over."""
+    read_about(folder)
+    path = Path(folder).resolve()
+    where = EvaluatorPlace(str(path), device, (path / FILE).stat().st_mtime_ns)
+    if speed == "quick" or (speed == "auto" and n_dialogues >= MANY):
+        where = replace(where, is_quick=_is_quick(_loaded(where), sample, is_asked=speed == "quick"))
+    return where
 
 
 def _is_quick(evaluator: Evaluator, dialogues: Sequence[Dialogue], *, is_asked: bool) -> bool:

@@ -9,7 +9,7 @@ import importlib
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import get_context
@@ -26,8 +26,11 @@ Result = TypeVar("Result")
 class Engine(Protocol):
     """Does one piece of work for every part, all of which need the same ``shared`` data."""
 
-    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
-        """Results in the order of the parts, as they become ready. ``work`` is a function of a module."""
+    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Iterable[Part]) -> Iterator[Result]:
+        """Results in the order of the parts, as they become ready. ``work`` is a function of a module.
+
+        Parts are taken as they are needed, so that those of a large file need not be in memory together.
+        """
         ...
 
 
@@ -37,7 +40,7 @@ class Local:
     def __repr__(self) -> str:
         return "LOCAL"
 
-    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
+    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Iterable[Part]) -> Iterator[Result]:
         return (work(shared, part) for part in parts)
 
 
@@ -48,8 +51,8 @@ class InThreads:
     other, which costs more than it gains as soon as other programs want the processor too.
     """
 
-    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
-        n_threads = min(n_threads_allowed(), len(parts))
+    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Iterable[Part]) -> Iterator[Result]:
+        n_threads = n_threads_allowed()
         if n_threads < 2:
             yield from (work(shared, part) for part in parts)
             return
@@ -83,11 +86,16 @@ class InProcesses:
         self.n_processes = n_processes or os.cpu_count() or 1
         self._pool: ProcessPoolExecutor | None = None
 
-    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
+    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Iterable[Part]) -> Iterator[Result]:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(self.n_processes, get_context("spawn"), initializer=one_thread)
-        jobs = [self._pool.submit(work, shared, part) for part in parts]
-        return (job.result() for job in jobs)
+        waiting: deque[Future[Result]] = deque()
+        for part in parts:
+            if len(waiting) > 2 * self.n_processes:
+                yield waiting.popleft().result()
+            waiting.append(self._pool.submit(work, shared, part))
+        while waiting:
+            yield waiting.popleft().result()
 
     def close(self) -> None:
         """Ends the processes."""
@@ -135,7 +143,7 @@ class OnRay:
         """How many parts run at a time."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
-    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part]) -> Iterator[Result]:
+    def run(self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Iterable[Part]) -> Iterator[Result]:
         remote = self._ray.remote(max_retries=2)(_one_part)
         kept = self._ray.put(shared)
         waiting: list[Any] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -116,20 +116,28 @@ def checked_options(kind: type[Any], **values: Any) -> Any:
 
 
 def read_whole(path: Path) -> list[Dialogue]:
-    """All dialogues of a file; each must have a turn of an agent, since it is the agent that is evaluated."""
+    """All dialogues of a file."""
+    return list(read_each(path))
+
+
+def read_each(path: Path) -> Iterator[Dialogue]:
+    """The dialogues of a file as they are read; each must have a turn of an agent, since it is the agent that is evaluated."""
     from dialometer.errors import Problem, ReadError
     from dialometer.readers import read_dialogues
 
     if not path.exists():
         raise ReadError([Problem("there is no such file", "check its name", str(path))])
-    dialogues = list(read_dialogues(path))
-    mute = [dialogue.id for dialogue in dialogues if not dialogue.said_by("agent")]
-    if mute:
-        message = f"{len(mute)} dialogues have no turns of an agent, the first is '{mute[0]}'"
+    n_mute, n, first = 0, 0, ""
+    for dialogue in read_dialogues(path):
+        if not dialogue.said_by("agent"):
+            first, n_mute = first or dialogue.id, n_mute + 1
+        n += 1
+        yield dialogue
+    if n_mute:
+        message = f"{n_mute} dialogues have no turns of an agent, the first is '{first}'"
         raise ReadError([Problem(message, "give the speakers' roles, or leave them out", path.name)])
-    if not dialogues:
+    if not n:
         raise ReadError([Problem("the file holds no dialogues", "give at least one", path.name)])
-    return dialogues
 
 
 # What the verbs that look at ratings share: features, an engine for large data, and writing what was found.

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from dialometer.cli.learn._shared import EvaluatorDir, read_whole
+from dialometer.cli.learn._shared import EvaluatorDir, read_each
 from dialometer.cli.options import Address, AsJson, Device, EngineName, Speakers
 
 if TYPE_CHECKING:
     from dialometer.learned.data.evaluator import DialogueScores, Evaluator
+    from dialometer.learned.score_file import Row, ScoredFile
 
 MANY = 20_000
 """Dialogues from which an evaluator of the best recipe scores in several processes of one machine: most of its work is in Python."""
@@ -32,7 +33,12 @@ def add_to(app: typer.Typer) -> None:
             Path, typer.Argument(metavar="DIALOGUES", help="File of dialogues, rated or not.", show_default=False)
         ],
         evaluator: EvaluatorDir = Path("evaluator"),
-        out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all scores to this CSV file.")] = None,
+        out: Annotated[
+            Path | None,
+            typer.Option(
+                "--out", "-o", help="Write all scores to this CSV file; run again, an interrupted run continues."
+            ),
+        ] = None,
         engine: EngineName = "local",
         address: Address = "",
         speed: Annotated[
@@ -50,12 +56,14 @@ def add_to(app: typer.Typer) -> None:
         """Score dialogues. A score of 0 is a typical training dialogue; a difference is the log of the odds to be better.
 
         The deviation says how far the evaluator's models differ, or how unsure an evaluator of the best recipe is; it is empty
-        for a single model of the published one.
+        for a single model of the published one. The familiarity, in the file, is the share of the variance of a dialogue's
+        quality that the training dialogues explain: near 0, the evaluator does not know.
         """
-        from dialometer.cli.console import working
+        from dialometer.cli.console import results, working
         from dialometer.errors import UnknownName
         from dialometer.learned.data.evaluator import read_about
-        from dialometer.learned.evaluators import GAUSSIAN, Speed, load_evaluator, score_dialogues
+        from dialometer.learned.evaluators import GAUSSIAN, Speed, load_evaluator
+        from dialometer.learned.score_file import DialogueSource, score_file
         from dialometer.neural.device import choose_device
         from dialometer.neural.engines import LOCAL, InProcesses, engine_of
         from dialometer.registry import did_you_mean
@@ -63,30 +71,29 @@ def add_to(app: typer.Typer) -> None:
         if speed not in (known := get_args(Speed)):
             raise UnknownName(f"there is no speed '{speed}'", remedy=did_you_mean(speed, list(known)))
         kind = read_about(evaluator).get("kind")
-        given = read_whole(dialogues)
-        has_much = len(given) >= MANY and kind == GAUSSIAN and choose_device(device) == "cpu"
+        source = DialogueSource.of(dialogues, lambda: read_each(dialogues))
+        has_much = source.n >= MANY and kind == GAUSSIAN and choose_device(device) == "cpu"
         local = InProcesses() if has_much else LOCAL
         with working(device, None) as work, engine_of(engine, address, local=local) as opened:
-            scores = score_dialogues(
+            scored = score_file(
                 evaluator,
-                given,
+                source,
+                out=out,
                 device=device,
                 speed=cast("Speed", speed),
                 engine=opened,
-                report=lambda n, total: work.report("Scoring", n, total),
+                work=work,
+                n_ends=2 * top,
+                keeps_rows=as_json,
             )
-        rows: list[dict[str, Any]] = [
-            {"id": dialogue.id, "score": float(score), "deviation": None if math.isnan(spread) else float(spread)}
-            for dialogue, score, spread in zip(given, scores.values, scores.deviations, strict=True)
-        ]
-        if out is not None:
-            _write(out, rows)
         if as_json:
-            typer.echo(json.dumps(rows, ensure_ascii=False))
+            typer.echo(json.dumps([_record(row) for row in scored.rows or ()], ensure_ascii=False))
             return
-        _show(rows, top)
-        if len(given) > 1:
-            _warn(load_evaluator(evaluator, device), scores)
+        _show(scored, top)
+        if scored.n_known:
+            results.print(f"{scored.n_known:,} of them had been scored by a run that was interrupted.")
+        if source.n > 1:
+            _warn(load_evaluator(evaluator, device), scored.scores)
 
 
 def _warn(evaluator: Evaluator, scores: DialogueScores) -> None:
@@ -105,28 +112,28 @@ def _warn(evaluator: Evaluator, scores: DialogueScores) -> None:
     results.print(text, soft_wrap=True)
 
 
-def _write(path: Path, rows: list[dict[str, Any]]) -> None:
-    import csv
+def _record(row: Row) -> dict[str, Any]:
+    """A row for programs; a number that is not known is null."""
+    from dialometer.learned.score_file import COLUMNS
 
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, ["id", "score", "deviation"])
-        writer.writeheader()
-        writer.writerows(rows)
+    known = [None if isinstance(value, float) and math.isnan(value) else value for value in row]
+    return dict(zip(COLUMNS, known, strict=True))
 
 
-def _show(rows: list[dict[str, Any]], top: int) -> None:
+def _show(scored: ScoredFile, top: int) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
 
-    ordered = sorted(rows, key=lambda row: -row["score"])
-    shown = ordered if len(ordered) <= 2 * top else [*ordered[:top], None, *ordered[-top:]]
+    best = [row for _, _, row in sorted(scored.best, reverse=True)]
+    worst = [row for _, _, row in sorted(scored.worst)]
+    shown = best if scored.n <= 2 * top else [*best[:top], None, *worst[-top:]]
     table = Table("dialogue", "score", "deviation", box=None, pad_edge=False, header_style="bold")
     for row in shown:
         if row is None:
             table.add_row("…", "", "")
         else:
-            spread = row["deviation"]
-            table.add_row(str(row["id"]), f"{row['score']:+.2f}", "" if spread is None else f"{spread:.2f}")
+            name, score, spread, _ = row
+            table.add_row(name, f"{score:+.2f}", "" if math.isnan(spread) else f"{spread:.2f}")
     results.print(table)
-    results.print(f"\n{len(rows):,} dialogues, the best first.")
+    results.print(f"\n{scored.n:,} dialogues, the best first.")

@@ -33,6 +33,18 @@ class DialogueScores:
     familiarity: Floats
     """Share of the variance of each dialogue's quality that the training dialogues explain; nan where it is not known."""
 
+    @classmethod
+    def joined(cls, parts: Sequence[DialogueScores]) -> DialogueScores:
+        """The scores of several parts, one after the other."""
+        if not parts:
+            return cls(np.empty(0), np.empty(0), np.empty((1, 0)), np.empty(0))
+        return cls(
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.deviations for part in parts]),
+            np.concatenate([part.members for part in parts], axis=1),
+            np.concatenate([part.familiarity for part in parts]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class DialogueComparison:

@@ -97,6 +97,7 @@ def adapt_gaussian(
         centre=float(held_out.mean()),
         temperature=temperature,
         usual_familiarity=usual_familiarity(unseen),
+        word_vectors=old.word_vectors,
     )
     error = float(np.sqrt(np.mean((ratings - held_out) ** 2)))
     verdicts = verdicts_on(rated, held_out, error)

@@ -38,6 +38,7 @@ from dialometer.learned.gaussian.kernel import (
 )
 from dialometer.model.dialogue import Dialogue
 from dialometer.neural.tfidf import Tfidf
+from dialometer.neural.word_vectors import WordVectors, text_weights
 from dialometer.neural.work import QUIET, Work
 from dialometer.readers.arrays import ArraysError, read_arrays
 
@@ -61,6 +62,7 @@ class GaussianEvaluator(Evaluator):
         centre: float,
         temperature: float,
         usual_familiarity: float = 0.0,
+        word_vectors: WordVectors | None = None,
     ) -> None:
         self.describer = describer
         self.known = known
@@ -70,6 +72,8 @@ class GaussianEvaluator(Evaluator):
         self.temperature = temperature
         self.usual_familiarity = usual_familiarity
         """What most training dialogues reach; one below it is unlike them."""
+        self.word_vectors = word_vectors
+        """What describes meaning in place of the encoder, where it was trained on many dialogues."""
 
     def score(self, dialogues: Sequence[Dialogue], report: Report | None = None, work: Work = QUIET) -> DialogueScores:
         """Scores; 0 is a typical training dialogue, a difference is the logarithm of odds."""
@@ -79,18 +83,12 @@ class GaussianEvaluator(Evaluator):
             scores.append(self.score_table(self.describe(part, work)))
             if report is not None:
                 report(start + len(part), len(dialogues))
-        if not scores:
-            return DialogueScores(np.empty(0), np.empty(0), np.empty((1, 0)), np.empty(0))
-        return DialogueScores(
-            np.concatenate([part_scores.values for part_scores in scores]),
-            np.concatenate([part_scores.deviations for part_scores in scores]),
-            np.concatenate([part_scores.members for part_scores in scores], axis=1),
-            np.concatenate([part_scores.familiarity for part_scores in scores]),
-        )
+        return DialogueScores.joined(scores)
 
     def describe(self, dialogues: Sequence[Dialogue], work: Work = QUIET) -> FeatureTable:
         """Features of dialogues as those it was trained on were described."""
-        return describe(dialogues, work, has_meaning="meaning" in self.describer.aspects)
+        has_meaning = "meaning" in self.describer.aspects
+        return describe(dialogues, work, has_meaning=has_meaning, word_vectors=self.word_vectors)
 
     def score_table(self, table: FeatureTable) -> DialogueScores:
         """Scores of dialogues whose features are known."""
@@ -143,6 +141,7 @@ class GaussianEvaluator(Evaluator):
             "usual_familiarity": self.usual_familiarity,
             "unit": self.posterior.unit,
             "words": [_words(side) for side in (self.describer.user_words, self.describer.agent_words)],
+            "vector_words": _words(self.word_vectors.weights) if self.word_vectors else None,
             "about": dict(about or {}),
         }
         write_about(folder, content)
@@ -177,6 +176,10 @@ def _arrays(evaluator: GaussianEvaluator) -> dict[str, Any]:
     for name, side in (("user", evaluator.describer.user_words), ("agent", evaluator.describer.agent_words)):
         if side is not None:
             arrays[f"{name}_idf"] = side.idf
+    if evaluator.word_vectors is not None:
+        arrays["vector_idf"] = evaluator.word_vectors.weights.idf
+        arrays["word_vectors"] = evaluator.word_vectors.vectors.astype(np.float16)
+        arrays["vector_mean"] = evaluator.word_vectors.mean
     for number, words in enumerate(evaluator.known.words):
         arrays |= {f"words_{number}_{part}": getattr(words, part) for part in ("data", "indices", "indptr")}
         arrays[f"words_{number}_shape"] = np.array(words.shape)
@@ -222,6 +225,7 @@ def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> GaussianEval
         centre=_number(content["centre"]),
         temperature=_number(content["temperature"]),
         usual_familiarity=_number(content.get("usual_familiarity", 0.0)),
+        word_vectors=_read_word_vectors(content.get("vector_words"), numbers),
     )
 
 
@@ -237,17 +241,31 @@ def _table(numbers: Mapping[str, Any], name: str) -> Any:
     return numbers[name]
 
 
-def _side(words: Any, numbers: Mapping[str, Any], name: str) -> Tfidf | None:
-    """The words of one side with their weights."""
+def _read_word_vectors(words: Any, numbers: Mapping[str, Any]) -> WordVectors | None:
+    """What describes meaning in place of the encoder; None where the encoder does."""
     if words is None:
         return None
+    vectors, mean = _table(numbers, "word_vectors"), numbers["vector_mean"]
+    if vectors.shape != (len(words), len(mean)):
+        raise ValueError("its vectors of words do not fit their words")
+    weights = text_weights(*_vocabulary(words, numbers, "vector"))
+    return WordVectors(weights, vectors.astype(np.float32), mean.astype(np.float32))
+
+
+def _side(words: Any, numbers: Mapping[str, Any], name: str) -> Tfidf | None:
+    """The words of one side with their weights."""
+    return None if words is None else word_weights(*_vocabulary(words, numbers, name))
+
+
+def _vocabulary(words: Any, numbers: Mapping[str, Any], name: str) -> tuple[dict[str, int], Any]:
+    """Words by their number, and their weights."""
     idf = numbers[f"{name}_idf"]
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words) or idf.shape != (len(words),):
         raise ValueError(f"the words of the {name} and their weights do not fit each other")
     vocabulary = {word: number for number, word in enumerate(words)}
     if len(vocabulary) < len(words):
         raise ValueError(f"a word of the {name} is given twice")
-    return word_weights(vocabulary, idf)
+    return vocabulary, idf
 
 
 def _number(value: Any) -> float:

@@ -6,8 +6,9 @@ Personas and other metadata are not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from dialometer.learned.data.rated import clean_dialogue, without_begging
 from dialometer.learned.gaussian.behaviour import SeedVectors, behaviour, meaning, seed_sentences
 from dialometer.model.dialogue import Dialogue
 from dialometer.neural.fast_encoding import packaged_vectors
+from dialometer.neural.word_vectors import WordVectors, fit_word_vectors
 from dialometer.neural.work import QUIET, Work
 
 Float32s = NDArray[np.float32]
@@ -65,11 +67,30 @@ class FeatureTable:
             tuple(self.agent_text[n] for n in chosen),
         )
 
+    @classmethod
+    def joined(cls, tables: Sequence[FeatureTable]) -> FeatureTable:
+        """The features of several sets of dialogues, one below the other."""
+        return cls(
+            np.vstack([table.behaviour for table in tables]),
+            tables[0].behaviour_names,
+            np.vstack([table.meaning for table in tables]),
+            tables[0].meaning_names,
+            tuple(text for table in tables for text in table.user_text),
+            tuple(text for table in tables for text in table.agent_text),
+        )
 
-def describe(dialogues: Sequence[Dialogue], work: Work = QUIET, *, has_meaning: bool = True) -> FeatureTable:
-    """The features of dialogues; sentence vectors come from the packaged encoder, which meaning alone needs."""
+
+def describe(
+    dialogues: Sequence[Dialogue],
+    work: Work = QUIET,
+    *,
+    has_meaning: bool = True,
+    word_vectors: WordVectors | None = None,
+) -> FeatureTable:
+    """The features of dialogues; sentence vectors, which meaning alone needs, come from the packaged encoder or from words."""
     cleaned = [_cleaned(dialogue) for dialogue in dialogues]
-    encoded = _Encoded(cleaned, work) if has_meaning else None
+    encode = word_vectors or partial(packaged_vectors, work=work)
+    encoded = _Encoded(cleaned, encode) if has_meaning else None
     counted, meant = [], []
     for _, part in work.portions("Describing dialogues", cleaned, _PART):
         counted += [behaviour(dialogue) for dialogue in part]
@@ -82,6 +103,31 @@ def describe(dialogues: Sequence[Dialogue], work: Work = QUIET, *, has_meaning: 
     )
 
 
+def describe_many(
+    dialogues: Sequence[Dialogue], work: Work = QUIET, *, has_meaning: bool, word_vectors: WordVectors | None
+) -> FeatureTable:
+    """The features of many dialogues, portion by portion: vectors of a million sentences would take gigabytes."""
+    return FeatureTable.joined(
+        [
+            describe(part, has_meaning=has_meaning, word_vectors=word_vectors)
+            for _, part in work.portions("Describing dialogues", dialogues, _PART)
+        ]
+    )
+
+
+def learn_word_vectors(dialogues: Sequence[Dialogue], work: Work = QUIET) -> WordVectors:
+    """Vectors of words for dialogues like these, by which meaning can be described without the encoder."""
+    texts = _distinct([_cleaned(dialogue) for dialogue in dialogues])
+    return fit_word_vectors(texts, packaged_vectors(texts, work))
+
+
+def _distinct(cleaned: Sequence[Dialogue]) -> list[str]:
+    """Each text once, after the sentences that turns are compared with."""
+    user_seeds, agent_seeds = seed_sentences()
+    texts = (turn.text for dialogue in cleaned for turn in dialogue.turns)
+    return list(dict.fromkeys([*user_seeds, *agent_seeds, *texts]))
+
+
 def _cleaned(dialogue: Dialogue) -> Dialogue:
     return without_begging(clean_dialogue(dialogue))
 
@@ -89,12 +135,11 @@ def _cleaned(dialogue: Dialogue) -> Dialogue:
 class _Encoded:
     """The vectors of the turns of some dialogues, each distinct text encoded once."""
 
-    def __init__(self, cleaned: Sequence[Dialogue], work: Work) -> None:
+    def __init__(self, cleaned: Sequence[Dialogue], encode: Callable[[Sequence[str]], Float32s]) -> None:
         user_seeds, agent_seeds = seed_sentences()
-        texts = (turn.text for dialogue in cleaned for turn in dialogue.turns)
-        distinct = list(dict.fromkeys([*user_seeds, *agent_seeds, *texts]))
+        distinct = _distinct(cleaned)
         self.place = {text: number for number, text in enumerate(distinct)}
-        self.vectors = packaged_vectors(distinct, work)
+        self.vectors = encode(distinct)
         self.seeds = SeedVectors(self._of(user_seeds), self._of(agent_seeds))
 
     def _of(self, texts: Iterable[str]) -> Floats:

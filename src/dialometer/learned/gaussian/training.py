@@ -26,7 +26,7 @@ from dialometer.learned.data.pairs import DialoguePair, NumberedPairs, numbered_
 from dialometer.learned.data.rated import RatedDialogue, RatingVerdict, check_rated, same_text, write_verdicts
 from dialometer.learned.data.splits import groups_of
 from dialometer.learned.gaussian.evaluator import GaussianEvaluator
-from dialometer.learned.gaussian.features import FeatureTable, describe
+from dialometer.learned.gaussian.features import FeatureTable, describe, describe_many, learn_word_vectors
 from dialometer.learned.gaussian.inducing import InducingProcess
 from dialometer.learned.gaussian.kernel import (
     ASPECTS,
@@ -44,6 +44,7 @@ from dialometer.learned.gaussian.kernel import (
     likeness,
     own_kernel,
 )
+from dialometer.neural.word_vectors import WordVectors
 from dialometer.neural.work import QUIET, Work
 
 Floats = NDArray[np.float64]
@@ -192,8 +193,9 @@ def fit_gaussian(
     check_rated(rated, at_least=MIN_DIALOGUES)
     fingerprint = fingerprint_of(rated, seed, experts, aspects)
     rng = np.random.default_rng(seed)
+    word_vectors = None
     if table is None:
-        table = describe([row.dialogue for row in rated], work, has_meaning="meaning" in aspects)
+        table, word_vectors = _described(rated, aspects, seed, work)
     weights = np.ones(len(rated)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not (weights > 0).all():
         raise NotEnoughData("a rating's weight must be above 0", remedy="leave ratings that should not count out")
@@ -211,6 +213,7 @@ def fit_gaussian(
         centre=float(held_out.mean()),
         temperature=temperature,
         usual_familiarity=usual_familiarity(learned.familiarity),
+        word_vectors=word_vectors,
     )
     ratings = np.array([row.rating for row in rated], dtype=np.float64)
     error = float(np.sqrt(squared_error(ratings, held_out, weights)))
@@ -222,6 +225,7 @@ def fit_gaussian(
         "n_ratings": len(rated),
         "n_groups": len(set(groups_of(rated))),
         "aspects": list(aspects),
+        "meaning_by": None if "meaning" not in aspects else "encoder" if word_vectors is None else "words",
         "n_inducing": len(learned.known) if len(learned.known) < len(rated) else None,
         "settings": asdict(learned.settings),
         "seed": seed,
@@ -233,6 +237,20 @@ def fit_gaussian(
         "n_not_believed": sum(verdict.is_believed is False for verdict in verdicts),
     }
     return GaussianFit(evaluator, verdicts, right, measured, about)
+
+
+def _described(
+    rated: Sequence[RatedDialogue], aspects: Sequence[Aspect], seed: int, work: Work
+) -> tuple[FeatureTable, WordVectors | None]:
+    """Features of the dialogues. Of many, the encoder reads some, and vectors of words fitted to it describe all."""
+    dialogues, has_meaning = [row.dialogue for row in rated], "meaning" in aspects
+    if len(rated) <= MAX_DIALOGUES:
+        return describe(dialogues, work, has_meaning=has_meaning), None
+    word_vectors = None
+    if has_meaning:
+        some = np.random.default_rng(seed).choice(len(rated), MAX_DIALOGUES, replace=False)
+        word_vectors = learn_word_vectors([dialogues[int(n)] for n in np.sort(some)], work)
+    return describe_many(dialogues, work, has_meaning=has_meaning, word_vectors=word_vectors), word_vectors
 
 
 def usual_familiarity(known: Floats) -> float:
