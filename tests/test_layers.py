@@ -89,7 +89,7 @@ PARTS = {
         "observations", "compute", "sequential", "bootstrap", "clustered", "judged", "icc", "agreement", "effects", "ranking",
         "retrieval",
     ],
-    "learned": ["data", "cmade", "gaussian", "evaluators", "experiments", "store_in_study", "cross_fitting"],
+    "learned": ["data", "cmade", "gaussian", "evaluators", "score_file", "experiments", "store_in_study", "cross_fitting"],
 }  # fmt: skip
 """Inside a large package each part (a folder or a module) may import those before it."""
 

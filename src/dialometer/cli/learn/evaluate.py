@@ -135,7 +135,12 @@ def _check(folder: Path, rated: Sequence[RatedDialogue], seed: int, device: str,
 def _advice(check: OwnDataCheck) -> str:
     low, high = (100 * (end or 0) for end in (check.measured.low, check.measured.high))
     if check.is_useful:
-        return f"On dialogues like these, expect it to order {low:.0f} to {high:.0f}% of pairs right."
+        text = f"On dialogues like these, expect it to order {low:.0f} to {high:.0f}% of pairs right."
+        if 100 * check.expected.value > high:
+            text += (
+                f" Its probabilities are too high here (it expects {check.expected.value:.0%}): use the order alone."
+            )
+        return text
     rival = "chance" if low <= 50 else "taking the longer one"
     return (
         f"On these dialogues it is not significantly better than {rival}. Do not rely on it here; "
