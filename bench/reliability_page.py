@@ -14,7 +14,8 @@ def write_section(title: str, command: str, text: str, page: Path = PAGE) -> Non
     """Put a text between the marks of a section; a section that is new comes last."""
     begin, end = f"<!-- begin: {title} -->", f"<!-- end: {title} -->"
     content = page.read_text(encoding="utf-8")
-    section = f"{begin}\n\nMade on {date.today().isoformat()} by `{command}` on {machine()}.\n\n{text}\n\n{end}"
+    made = f"Made on {date.today().isoformat()} by `{command}` on {machine()}, at a load of {os.getloadavg()[2]:.0f}."
+    section = f"{begin}\n\n{made}\n\n{text}\n\n{end}"
     if begin in content:
         before, rest = content.split(begin)
         content = f"{before}{section}{rest.split(end)[1]}"

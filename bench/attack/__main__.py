@@ -7,19 +7,15 @@ Each attack starts a real server on loopback, is limited in count and time, and 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.attack import editors, places, strangers
 from bench.attack.target import Hole, HoleOpenError
+from bench.reliability_page import write_section
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-TITLE = "## Attacks"
 HOLES = [*places.HOLES, *editors.HOLES, *strangers.HOLES]
 
 
@@ -34,34 +30,11 @@ def try_hole(hole: Hole) -> tuple[bool, str]:
             return False, f"the attack itself failed: {type(error).__name__}: {error}"
 
 
-def machine() -> str:
-    """What the figures were measured on."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    system = f"{platform.system()} on {platform.machine()}"
-    return f"{os.cpu_count()} cores, {memory:.0f} GB, {system}, Python {platform.python_version()}"
-
-
 def write(rows: list[tuple[Hole, bool, str]], seconds: float) -> None:
     """Replaces the section about attacks."""
     table = [f"| {hole.section} | {hole.name} | {'yes' if held else '**no**'} | {text} |" for hole, held, text in rows]
-    section = [
-        TITLE,
-        "",
-        "`make attack` starts real servers on loopback and tries each of these. It fails if one gets through. What the limits",
-        "are and how to change them is in [What the server withstands](explanation/withstands.md).",
-        "",
-        f"Measured on {datetime.now(UTC):%Y-%m-%d}, {machine()}; {seconds:.0f} s in all.",
-        "",
-        "| | attack | held | figures |",
-        "|---|---|---|---|",
-        *table,
-        "",
-    ]
-    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else "# Reliability\n\n"
-    before, found, rest = text.partition(f"{TITLE}\n")
-    after = rest[rest.find("\n## ") + 1 :] if found and "\n## " in rest else ""
-    parts = [before.rstrip("\n") + "\n", "\n".join(section), after]
-    PAGE.write_text("\n".join(part for part in parts if part).rstrip("\n") + "\n", encoding="utf-8")
+    head = [f"{seconds:.0f} s in all.", "", "| | attack | held | figures |", "|---|---|---|---|"]
+    write_section("Attacks", "make attack", "\n".join([*head, *table]))
 
 
 def main() -> None:

@@ -1,9 +1,15 @@
 """A very small encoder with random weights, and dialogues whose quality can be read off their words."""
 
+import importlib.util
+import warnings
+
 import numpy as np
 import pytest
 
+from dialometer.errors import DialometerError
 from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.neural.engines import OnRay
+from ray_workers import OneWorkerDies
 
 GOOD = ["great", "lovely", "thanks", "fun", "interesting", "music", "dogs", "films"]
 BAD = ["sorry", "repeat", "what", "again", "nonsense", "error", "stop", "boring"]
@@ -85,3 +91,24 @@ def tiny_encoder_folder(tmp_path_factory):
     tiny_tokenizer().save_pretrained(folder)
     tiny_network().save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def two_workers():
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("Ray is not installed: pip install 'dialometer[ray]'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Ray warns about its own plans
+        try:
+            engine = OnRay(n_workers=2)
+        except DialometerError as error:
+            pytest.skip(f"Ray cannot start here: {error}")
+        with engine:
+            yield engine
+
+
+@pytest.fixture
+def one_dies(two_workers, tmp_path):
+    folder = tmp_path / "begun"
+    folder.mkdir()
+    return OneWorkerDies(two_workers, folder)

@@ -17,7 +17,7 @@ from dialometer.learned.experiments import plain_rows as plain_module
 from dialometer.learned.experiments.ablation import as_markdown, pairs_to_test, record, run_ablation, table_of
 from dialometer.learned.experiments.plain_rows import AblationRow, plain_rows, ridge_scores
 from dialometer.learned.experiments.trained_rows import TRAINED
-from dialometer.neural.engines import InProcesses
+from dialometer.neural.engines import LOCAL, InProcesses
 from dialometer.neural.work import QUIET
 
 TRAINING = CmadeTrainingOptions(learning_rate=3e-3, head_learning_rate=1e-2, group_size=32)
@@ -93,6 +93,20 @@ def test_it_goes_on_where_it_was(rated, options, tmp_path, monkeypatch):
     other = options.model_copy(update={"window": 32})
     with pytest.raises(DialometerError, match="other data, splits or options"):
         run_ablation(rated, splits, other, rows=rows, results=tmp_path / "cut.jsonl", device="cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_on_ray_it_is_the_same_table_though_a_worker_dies(rated, options, one_dies, tmp_path):
+    splits = grouped_splits(rated, 2, development_share=0.15, stopping_share=0.15)
+    rows = tuple(row for row in TRAINED if row.name in ("pairwise", "2-3"))
+    here, there = (
+        run_ablation(rated, splits, options, rows=rows, results=tmp_path / name, device="cpu", n_seeds=2, engine=engine)
+        for name, engine in (("here.jsonl", LOCAL), ("there.jsonl", one_dies))
+    )
+    assert one_dies.n_begun() == 2 * 2 + 1, "the part of the dead worker was begun again"
+    assert (tmp_path / "there.jsonl").read_text() == (tmp_path / "here.jsonl").read_text()
+    assert repr(there) == repr(here)  # as written: a number that is missing equals no other
 
 
 def test_errors_and_differences_over_splits(rated):

@@ -1,13 +1,11 @@
 """Work in parts gives the same numbers in this process and on a Ray of two workers."""
 
-import importlib.util
-
 import numpy as np
 import pytest
 
 from dialometer.errors import DialometerError
 from dialometer.learned.cmade.shapley import knn_shapley
-from dialometer.neural.engines import LOCAL, OnRay, open_engine
+from dialometer.neural.engines import LOCAL, open_engine
 
 
 def tripled(shared, part):
@@ -26,22 +24,6 @@ def test_unknown_engines_are_told_with_the_known_ones():
     assert open_engine("local") is LOCAL
     with pytest.raises(DialometerError, match=r"unknown engine 'rays' — did you mean 'ray'\?"):
         open_engine("rays")
-
-
-@pytest.fixture(scope="module")
-def two_workers():
-    if importlib.util.find_spec("ray") is None:
-        pytest.skip("Ray is not installed: pip install 'dialometer[ray]'")
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray warns about its own plans
-        try:
-            engine = OnRay(n_workers=2)
-        except DialometerError as error:
-            pytest.skip(f"Ray cannot start here: {error}")
-        with engine:
-            yield engine
 
 
 @pytest.mark.slow
@@ -79,34 +61,18 @@ def test_scores_on_ray_are_those_of_one_process(two_workers, tmp_path, make_dial
 
 
 def slowly(shared, part):
-    """Long enough that a worker can be killed while it works; says which process did it."""
-    import os
+    """Long enough that a worker can be killed while it works."""
     import time
-    from pathlib import Path
 
-    (Path(shared) / f"{part}-{os.getpid()}").touch()
     time.sleep(1.0)
     return part * part
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_worker_killed_in_the_middle_changes_no_number(two_workers, tmp_path):
-    import os
-    import signal
-    import threading
-    import time
-
-    def kill_one():
-        while not (begun := list(tmp_path.iterdir())):
-            time.sleep(0.05)
-        os.kill(int(begun[0].name.split("-")[1]), signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_one)
-    killer.start()
-    assert list(two_workers.run(slowly, str(tmp_path), range(6))) == [n * n for n in range(6)]
-    killer.join()
-    assert len(list(tmp_path.iterdir())) > 6, "a part was begun twice"
+def test_a_worker_killed_in_the_middle_changes_no_number(one_dies):
+    assert list(one_dies.run(slowly, None, range(6))) == [n * n for n in range(6)]
+    assert one_dies.n_begun() > 6, "a part was begun twice"
 
 
 @pytest.mark.slow
