@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from sklearn.linear_model import Ridge
 
 from dialometer.errors import DialometerError
@@ -37,6 +38,15 @@ def rated(make_dialogues):
 def options(tiny_encoder_folder):
     stages = StageOptions(k=10, n_epochs=(1, 1, 2), training=TRAINING)
     return FitOptions(encoder=str(tiny_encoder_folder), stages=stages)
+
+
+@pytest.fixture
+def one_thread():
+    """Training with one thread, as Ray's workers do; with two, sums are added up in another order."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n_threads)
 
 
 def cheap(rated):
@@ -97,16 +107,19 @@ def test_it_goes_on_where_it_was(rated, options, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_on_ray_it_is_the_same_table_though_a_worker_dies(rated, options, one_dies, tmp_path):
+def test_on_ray_it_is_the_same_table_though_a_worker_dies(rated, options, one_dies, one_thread, tmp_path):
     splits = grouped_splits(rated, 2, development_share=0.15, stopping_share=0.15)
     rows = tuple(row for row in TRAINED if row.name in ("pairwise", "2-3"))
     here, there = (
-        run_ablation(rated, splits, options, rows=rows, results=tmp_path / name, device="cpu", n_seeds=2, engine=engine)
+        run_ablation(rated, splits, options, rows=rows, results=tmp_path / name, device="cpu", engine=engine)
         for name, engine in (("here.jsonl", LOCAL), ("there.jsonl", one_dies))
     )
-    assert one_dies.n_begun() == 2 * 2 + 1, "the part of the dead worker was begun again"
-    assert (tmp_path / "there.jsonl").read_text() == (tmp_path / "here.jsonl").read_text()
-    assert repr(there) == repr(here)  # as written: a number that is missing equals no other
+    assert one_dies.n_begun() == 2 + 1, "the part of the dead worker was begun again"
+    is_same = (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
+    assert is_same, (
+        "every score of every dialogue, to the last digit"
+    )  # not compared by pytest, which would take minutes
+    assert [record(line) for line in there] == [record(line) for line in here]
 
 
 def test_errors_and_differences_over_splits(rated):

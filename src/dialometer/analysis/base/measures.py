@@ -8,8 +8,8 @@ rule for zeros, and repeated judgments are averaged; each is counted in a note.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -123,6 +123,8 @@ class Codebook:
     cell_of_rater: Ints
     weights: Floats | None = None
     """Adaptive assignment: what answers weigh, raters by items."""
+    last_screens: list[tuple[Floats, Screens]] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The screens asked for last, beside the values they were made from; those of every measure would take too much memory."""
 
 
 @dataclass(frozen=True)
@@ -186,9 +188,16 @@ class Measure:
         """How many different things were rated."""
         return int(self.target.max(initial=-1)) + 1
 
-    @cached_property
+    @property
     def screens(self) -> Screens:
-        """Judgments side by side, as often as they are asked for."""
+        """Judgments side by side. Those of one measure at a time are kept, as sections ask for them measure by measure."""
+        screens = next((screens for values, screens in self.book.last_screens if values is self.y), None)
+        if screens is None:
+            screens = self._screens()
+            self.book.last_screens[:] = [(self.y, screens)]
+        return screens
+
+    def _screens(self) -> Screens:
         n_items, n_systems = len(self.book.items), len(self.book.systems)
         row, keys = codes(self.rater * n_items + self.item)
         y = means_by_group(self.y, row * n_systems + self.system, len(keys) * n_systems)
@@ -267,9 +276,13 @@ def _numeric_measures(data: StudyData) -> Measures:
     if not len(rows):
         raise NotEnoughData("no numeric judgments that count", remedy="collect judgments, or look at the exclusions")
     coding = _Coding(rows, data.draws)
-    measures = [_measure(data.study, way, coding) for way in asked]
-    kept = tuple(measure for measure in measures if measure is not None)
-    missing = [way.criterion.name for way, measure in zip(asked, measures, strict=True) if measure is None]
+    kept, missing = [], []
+    for way in asked:
+        measure = _measure(data.study, way, coding)
+        if measure is None:
+            missing.append(way.criterion.name)
+        else:
+            kept.append(measure)
     if missing:
         labels = listed(criterion_label(data.study, name) for name in dict.fromkeys(missing))
         notes.append(f"No judgments yet on {labels}.")
@@ -277,8 +290,9 @@ def _numeric_measures(data: StudyData) -> Measures:
         raise NotEnoughData("no numeric judgments that count", remedy="collect judgments, or look at the exclusions")
     scored = {measure.label: listed(dict.fromkeys(s.number_words for s in measure.scales)) for measure in kept}
     notes += [f"{label} is scored as {words}." for label, words in scored.items() if words]
+    del measure, rows, coding.rows  # what comes next takes their place
     overall = _overall(kept)
-    return Measures(data.study, coding.book, _as_parts(overall, kept), overall, tuple(notes))
+    return Measures(data.study, coding.book, tuple(kept), overall, tuple(notes))
 
 
 def _kept(rows: pl.DataFrame, is_in: pl.Expr) -> pl.DataFrame:
@@ -306,7 +320,7 @@ class _Coding:
         names = {name: tuple(levels.to_list()) for name, levels in self.levels.items()}
         of_rater = rows.select("rater", "_cell").unique("rater", keep="last")
         cells = np.zeros(len(names["rater"]), dtype=np.int64)
-        cells[self._codes(of_rater, "rater")] = of_rater["_cell"].to_numpy()
+        cells[self._codes(of_rater["rater"], "rater")] = of_rater["_cell"].to_numpy()
         self.book = Codebook(names["rater"], names["item"], names["system"], cells, self._weights(draws))
 
     def _weights(self, draws: pl.DataFrame) -> Floats | None:
@@ -315,32 +329,34 @@ class _Coding:
         if known.is_empty():
             return None
         weights = np.ones((len(self.levels["rater"]), len(self.levels["item"])))
-        weights[self._codes(known, "rater"), self._codes(known, "item")] = known["weight"].to_numpy()
+        weights[self._codes(known["rater"], "rater"), self._codes(known["item"], "item")] = known["weight"].to_numpy()
         return weights
 
-    def _codes(self, rows: pl.DataFrame, name: str) -> Ints:
-        coded = rows[name].fill_null("").cast(pl.Enum(self.levels[name])).to_physical()
+    def _codes(self, names: pl.Series, name: str) -> Ints:
+        coded = names.fill_null("").cast(pl.Enum(self.levels[name])).to_physical()
         return coded.to_numpy().astype(np.int64)
 
-    def columns(self, rows: pl.DataFrame) -> dict[str, Ints]:
-        """The codes of some of the rows."""
-        columns = {name: self._codes(rows, name) for name in self.levels}
-        turn = rows["turn"].fill_null(-1).to_numpy().astype(np.int64) + 1
+    def columns(self, is_in: pl.Series) -> dict[str, Ints]:
+        """The codes of some of the rows, one column after the other: all of them at once would be copied as texts."""
+        columns = {name: self._codes(self.rows[name].filter(is_in), name) for name in self.levels}
+        turn = self.rows["turn"].filter(is_in).fill_null(-1).to_numpy().astype(np.int64) + 1
         columns["thing"] = (columns["item"] * len(self.book.systems) + columns["system"]) * self.n_turns + turn
-        columns["cell"] = rows["_cell"].to_numpy()
+        columns["cell"] = self.rows["_cell"].filter(is_in).to_numpy()
         for name in ("position", "side"):
-            columns[name] = rows[name].fill_null(0).to_numpy().astype(np.int64)
+            columns[name] = self.rows[name].filter(is_in).fill_null(0).to_numpy().astype(np.int64)
         return {name: _held(columns[name]) for name in _CODES}
 
 
 def _measure(study: Study, asked: AskedCriterion, coding: _Coding) -> Measure | None:
-    rows = coding.rows.filter(pl.col("criterion") == asked.criterion.name)
+    is_in = coding.rows["criterion"] == asked.criterion.name
     if not asked.is_whole:
-        rows = rows.filter(pl.col("block").is_in([block.name for block in asked.blocks]))
-    if not len(rows):
+        is_in &= coding.rows["block"].is_in([block.name for block in asked.blocks])
+    if not is_in.any():
         return None
-    columns = coding.columns(rows)
-    value, notes = within_scale(rows["value"].to_numpy().astype(np.float64), columns["cell"], asked.scales)
+    columns = coding.columns(is_in)
+    value, notes = within_scale(
+        coding.rows["value"].filter(is_in).to_numpy().astype(np.float64), columns["cell"], asked.scales
+    )
     target, _ = codes(columns["thing"])
     value, target, columns, repeated = averaged_repeats(value, target, columns)
     raw, y, remarks, constant = analysed_values(value, columns, asked, study.spec.analysis.zeros, coding.book.raters)
@@ -365,7 +381,7 @@ def _measure(study: Study, asked: AskedCriterion, coding: _Coding) -> Measure | 
 
 def _held(column: Ints) -> Ints:
     """The column; where all its numbers are equal, as sides and conditions mostly are, only one of them is in memory."""
-    return np.broadcast_to(column[:1], column.shape) if len(column) and (column == column[0]).all() else column
+    return np.broadcast_to(column[:1].copy(), column.shape) if len(column) and (column == column[0]).all() else column
 
 
 def _label(study: Study, asked: AskedCriterion) -> str:
@@ -373,14 +389,15 @@ def _label(study: Study, asked: AskedCriterion) -> str:
     return label if asked.is_whole else f"{label} ({listed(block.title or block.name for block in asked.blocks)})"
 
 
-def _overall(measures: tuple[Measure, ...]) -> Measure | None:
-    """All criteria together, in a common unit where they have one."""
+def _overall(measures: list[Measure]) -> Measure | None:
+    """All criteria together, in a common unit where they have one. The columns of the measures become parts of its own, one
+    after the other, so that each is in memory once."""
     if len(measures) == 1:
         return measures[0]
     unit = common_unit([scale for measure in measures for scale in measure.scales])
     if unit == "z":
         return None
-    columns = {name: _held(np.concatenate([getattr(measure, name) for measure in measures])) for name in _CODES}
+    columns = {name: _joined(measures, name) for name in _CODES}
     raw, target, offset = [], [], 0
     for measure in measures:
         ends = [scale.bounds() for scale in measure.scales]
@@ -389,6 +406,9 @@ def _overall(measures: tuple[Measure, ...]) -> Measure | None:
         target.append(measure.target + offset)
         offset += measure.n_targets
     together = np.concatenate(raw)
+    y = np.concatenate([measure.y for measure in measures]) if unit == "log" else together
+    _share(measures, "raw", together)
+    _share(measures, "y", y)
     return Measure(
         name=OVERALL,
         label="All criteria",
@@ -397,7 +417,7 @@ def _overall(measures: tuple[Measure, ...]) -> Measure | None:
         scales=tuple(scale for measure in measures for scale in measure.scales),
         book=measures[0].book,
         raw=together,
-        y=np.concatenate([measure.y for measure in measures]) if unit == "log" else together,
+        y=y,
         target=np.concatenate(target),
         notes=(),
         constant_raters=tuple(
@@ -407,21 +427,22 @@ def _overall(measures: tuple[Measure, ...]) -> Measure | None:
     )
 
 
-def _as_parts(overall: Measure | None, measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
-    """The measures with the columns they share with all criteria together as parts of its own: in memory once."""
-    if overall is None or len(measures) == 1:
-        return measures
-    parts, start = [], 0
-    for measure in measures:
-        part = slice(start, start + len(measure.y))
-        start = part.stop
-        held = {name: getattr(overall, name)[part] for name in _CODES}
-        if np.array_equal(overall.raw[part], measure.raw):
-            held["raw"] = overall.raw[part]
-        if np.array_equal(overall.y[part], measure.y):
-            held["y"] = overall.y[part]
-        parts.append(replace(measure, **held))
-    return tuple(parts)
+def _joined(measures: list[Measure], name: str) -> Ints:
+    """A column of all measures, which share it from here on."""
+    column = _held(np.concatenate([getattr(measure, name) for measure in measures]))
+    _share(measures, name, column)
+    return column
+
+
+def _share(measures: list[Measure], name: str, column: NDArray[Any]) -> None:
+    """A column of each measure becomes a part of this one where both are the same."""
+    start = 0
+    for place, measure in enumerate(measures):
+        part = column[start : start + len(measure.y)]
+        start += len(part)
+        shared: dict[str, Any] = {name: part}
+        if np.array_equal(part, getattr(measure, name)):
+            measures[place] = replace(measure, **shared)
 
 
 FEW_RATERS = 10

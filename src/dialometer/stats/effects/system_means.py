@@ -224,8 +224,10 @@ def _open_means(
 ) -> OpenMeans:
     row, system = np.nonzero(~np.isnan(table))
     y, of_rater, of_item = table[row, system], rater[row], item[row]
-    design = np.eye(table.shape[1])[system]
     weight = None if weights is None else weights[row]
+    own = (_own_system(of_rater, system), _own_system(of_item, system)) if table.shape[1] > 1 else (None, None)
+    design = np.eye(table.shape[1])[system]
+    del row, system  # of a million judgments each of these takes 8 MB
     weighted = design if weight is None else design * weight[:, None]
     if is_weighted:
         fit = fitted(lambda: fit_crossed(y, design, of_rater, of_item))
@@ -234,7 +236,6 @@ def _open_means(
     scores = weighted * (y - design @ means)[:, None]
     variance = weighted_variance(scores, weighted, design, of_rater, None if has_fixed_items else of_item)
     method = ROBUST_FIXED if has_fixed_items else ROBUST
-    own = (_own_system(of_rater, system), _own_system(of_item, system)) if table.shape[1] > 1 else (None, None)
     return OpenMeans(means, variance, int(rater.max()) + 1, int(item.max()) + 1, method, *own)
 
 
