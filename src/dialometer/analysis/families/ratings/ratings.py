@@ -223,7 +223,8 @@ class _RatingRun(RatingRun):
         return " ".join([*numbers, self._counts()])
 
     def _counts(self) -> str:
-        n_raters, n_items = (max(getattr(one, name) for one in self.deciding) for name in ("n_raters", "n_items"))
+        n_raters = max(ratings.n_raters for ratings in self.deciding)
+        n_items = max(ratings.n_items for ratings in self.deciding)
         kind = "confirmatory (declared in advance)" if all(declared for _, declared in self.best) else "exploratory"
         return f"{n_of(n_raters, 'rater')} rated {n_of(n_items, 'item')}; the comparison is {kind}."
 
