@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.retrieval_training import PARTS, TOKENS
+from bench._boosted_lists import N_CANDIDATES, BoostedLists, best_n_trees
+from bench.retrieval_training import GENERATED, PARTS, SOFT, TOKENS
 from dialometer.retrieval.fusion import PARTS as FUSED
 from dialometer.retrieval.fusion import candidate_lists, choose_weights
 from dialometer.retrieval.retriever import top_k
@@ -89,6 +90,29 @@ class Trials:
             out[is_out] = stacked[is_out] @ weights.astype(np.float32)
         return out
 
+    def boosted(self, stacked: Floats, key: str = "lessons") -> Floats:
+        """Listwise boosted trees on top of the linear weights; trees see each part, and how far it is below the question's best."""
+        can_be_found = self.counts[key] > 0
+        known = np.where(can_be_found[:, :, None], stacked, stacked.min(axis=(0, 1)) - 1)
+        below = known - known.max(axis=1, keepdims=True)
+        right = self.marked & can_be_found
+        out = np.empty(self.marked.shape, dtype=np.float32)
+        for name in np.unique(self.dialogue):
+            is_out = self.dialogue == name
+            groups = self.dialogue[~is_out].tolist()
+            weights = choose_weights(candidate_lists(known[~is_out, :, : len(FUSED)], right[~is_out]), groups)
+            first = known[:, :, : len(FUSED)] @ weights
+            features = np.concatenate([known, below, (first - first.max(axis=1, keepdims=True))[:, :, None]], axis=-1)
+            columns = np.argsort(-first, axis=1, kind="stable")[:, :N_CANDIDATES]
+            rows = np.arange(len(first))[:, None]
+            lists = features[rows, columns], first[rows, columns], right[rows, columns]
+            known_lists = [part[~is_out] for part in lists]
+            n_trees = best_n_trees(*known_lists, groups)
+            moves = BoostedLists(*known_lists, n_trees).moves(lists[0][is_out], n_trees)
+            out[is_out] = first[is_out]
+            out[np.flatnonzero(is_out)[:, None], columns[is_out]] += 1e3 + moves
+        return out
+
     def fixed(self, trial: str, weights: dict[str, float], key: str = "lessons") -> Floats:
         """A sum with given weights."""
         return sum((np.float32(w) * self.part(trial, name, key) for name, w in weights.items()), np.float32(0))
@@ -110,8 +134,12 @@ def rows_of(trials: Trials) -> list[tuple[str, Callable[[], Floats], str]]:
         seeds = ("6 epochs, context", "6 epochs, context, seed 1", "6 epochs, context, seed 2")
         return trials.weighed(np.mean([trials.stack(seed, FUSED) for seed in seeds], axis=0))
 
-    def read(*orders: int) -> Callable[[], Floats]:
-        return lambda: trials.weighed(trials.stack(NOW, FUSED, *(reading(trials)[:, :, order] for order in orders)))
+    def read(*orders: int, ranker: str = "ranker") -> Callable[[], Floats]:
+        more = [reading(trials, ranker)[:, :, order] for order in orders]
+        return lambda: trials.weighed(trials.stack(NOW, FUSED, *more))
+
+    def boosted(names: Sequence[str], *more: Floats) -> Callable[[], Floats]:
+        return lambda: trials.boosted(trials.stack(NOW, names, *more))
 
     plain = [
         ("random", lambda: rng.random(trials.marked.shape).astype(np.float32), "lessons"),
@@ -151,6 +179,16 @@ def rows_of(trials: Trials) -> list[tuple[str, Callable[[], Floats], str]]:
         ("ranker alone, both orders", lambda: reading(trials).sum(axis=2)),
         ("ranker q-A added", read(0)),
         ("ranker both orders added", read(0, 1)),
+        ("ranker 2 alone, both orders", lambda: reading(trials, "ranker_trained").sum(axis=2)),
+        ("ranker 2 both orders added", read(0, 1, ranker="ranker_trained")),
+        ("made questions added", now(NOW, (*FUSED, *GENERATED))),
+        ("made questions trained with", now("generated")),
+        ("  and added", now("generated", (*FUSED, *GENERATED))),
+        ("boosted trees", boosted(FUSED)),
+        (
+            "boosted trees, all columns",
+            boosted((*FUSED, *TOKENS, *SOFT, *GENERATED), prior, np.log1p(trials.counts["lessons"])),
+        ),
         ("kinds x yes/no added", now(NOW, FUSED, *kinds(trials))),
         ("own turn before removed", without(":asked")),
         ("answer before removed", without(":context")),
@@ -161,9 +199,9 @@ def rows_of(trials: Trials) -> list[tuple[str, Callable[[], Floats], str]]:
     return plain + [(name, scores, "lessons") for name, scores in tried]
 
 
-def reading(trials: Trials) -> Floats:
-    """The ranker's scores; an answer that it did not read counts as the worst that it read."""
-    with np.load(trials.folder / "scores" / "ranker.npz") as held:
+def reading(trials: Trials, ranker: str = "ranker") -> Floats:
+    """A ranker's scores; an answer that it did not read counts as the worst that it read."""
+    with np.load(trials.folder / "scores" / f"{ranker}.npz") as held:
         scores = held["scores"].astype(np.float32)
     scores[scores == -30000] = np.nan
     return np.where(np.isnan(scores), np.nanmin(scores, axis=1, keepdims=True), scores) / 1000
@@ -175,12 +213,11 @@ def kinds(trials: Trials) -> list[Floats]:
     return [(is_kind == kind)[:, None] * is_yes_no[None, :].astype(np.float32) for kind in range(3)]
 
 
-def show(folder: Path) -> None:
-    """Prints the table."""
+def show(folder: Path, only: str = "") -> None:
+    """Prints the table, or the rows whose names contain ``only``."""
     trials = Trials(folder)
-    rows = [(name, make(), key) for name, make, key in rows_of(trials)]
-    named = {name: (scores, key) for name, scores, key in rows}
-    base = reciprocal(trials, *named["now, fitted weights"])
+    rows = rows_of(trials)
+    base = next(reciprocal(trials, make(), key) for name, make, key in rows if name == "now, fitted weights")
     n_questions = len(trials.dialogue)
     n_found = {key: int((trials.marked & (counts > 0)).any(axis=1).sum()) for key, counts in trials.counts.items()}
     print(
@@ -192,8 +229,9 @@ def show(folder: Path) -> None:
     print("80% answered; difference of 100 x MRR over all questions from 'now, fitted weights'.\n")
     print(f"{'':28} {'of all questions':^39} {'answer at hand':^15}")
     print(f"{'':28} {'@1':>19} {'@10':>19} {'@1':>7} {'@10':>7} {'at 80%':>7}   difference")
-    for name, scores, key in rows:
-        print(line(trials, name, scores, key, base), flush=True)
+    for name, make, key in rows:
+        if only in name:
+            print(line(trials, name, make(), key, base), flush=True)
 
 
 def reciprocal(trials: Trials, scores: Floats, key: str) -> npt.NDArray[np.float64]:

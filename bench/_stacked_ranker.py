@@ -46,11 +46,23 @@ def joined(plan: Any, first: Any, second: Any) -> Any:
 
 
 def train_ranker(
-    plan: Any, nearest: list[Any], shown: Any, n_epochs: int = 5, rate: float = 5e-5, seed: int = 0
+    plan: Any,
+    nearest: list[Any],
+    shown: Any,
+    start: dict[str, Any] | None = None,
+    n_epochs: int = 5,
+    rate: float = 5e-5,
+    seed: int = 0,
 ) -> Any:
-    """A ranker that reads either order, chosen by lot at every step."""
+    """A ranker that reads either order, chosen by lot at every step.
+
+    It begins at the weights ``start`` of each fold and then sees all near wrong answers that are known; without, at the encoder
+    as it is.
+    """
     torch.manual_seed(seed)
     net = StackedRanker(plan.weights, len(plan.folds), plan.device)
+    net.weights.update({name: value.detach().clone() for name, value in (start or {}).items()})
+    n_near = N_WRONG if start else N_WRONG // 2 + 1
     weights = [value.requires_grad_() for value in net.weights.values()]
     optimiser = torch.optim.AdamW(weights, lr=rate, weight_decay=0.01, fused=plan.device == "cuda")
     rngs = [np.random.default_rng([seed, number]) for number in range(len(plan.folds))]
@@ -65,7 +77,7 @@ def train_ranker(
                 for at in order[step * N_LISTS : (step + 1) * N_LISTS]:
                     question, answer = fold["lessons"][at]
                     right = near["right"][question]
-                    wrong = list(rng.permutation(near[question, answer])[: N_WRONG // 2 + 1])
+                    wrong = list(rng.permutation(near[question, answer])[:n_near])
                     while len(wrong) < N_WRONG:
                         lot = int(rng.integers(len(answer_texts)))
                         wrong += [lot] if lot not in right else []

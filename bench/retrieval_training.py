@@ -30,7 +30,8 @@ FORMS = ("turn", "sentences", "context", "two turns", "asked")
 POOLED = tuple(f"{side}:{form}" for form in FORMS for side in ("question", "answer"))
 TOKENS = tuple(f"{side} tokens:{form}" for form in ("turn", "context") for side in ("question", "answer"))
 SOFT = ("question soft:turn", "question soft:context")
-PARTS = (*POOLED, *TOKENS, *SOFT)
+GENERATED = ("generated:turn", "generated:context")
+PARTS = (*POOLED, *TOKENS, *SOFT, *GENERATED)
 SOFTNESS = 0.05
 Step = tuple[Ints, Ints, Ints, Any, Ints]
 """Of each fold: questions as shown, others of their answers, answers, which pairs are right too, and the questions as they are."""
@@ -53,6 +54,8 @@ class Trial:
     """Share of the dialogues' questions that are shown after the turn before them."""
     n_hard: int = 0
     """Wrong answers of every question that the encoder as it is confuses with the right ones."""
+    has_generated: bool = False
+    """Whether questions made from the answers are trained with, beside the recorded ones."""
     token_loss: float = 0.0
     """Weight of the loss of late interaction."""
     shares: tuple[float, ...] = (0.75,)
@@ -73,7 +76,10 @@ TRIALS = (
     Trial("4 epochs, context", n_epochs=4, learning_rate=2e-4, context_share=0.5),
     Trial("tokens, seed 1", context_share=0.5, token_loss=1.0, seed=1),
     Trial("6 epochs, context, seed 2", n_epochs=6, learning_rate=1e-4, context_share=0.5, seed=2),
+    Trial("generated", n_epochs=6, learning_rate=1e-4, has_generated=True),
 )
+RANKERS = {"ranker": False, "ranker, trained": True}
+"""Whether the cross-encoder begins at the trained encoder and all its wrong answers are near by it."""
 
 
 class Plan:
@@ -83,6 +89,7 @@ class Plan:
         plan = json.loads((folder / "plan.json").read_text())
         self.device = device
         self.answers: list[int] = plan["answers"]
+        self.generated: list[tuple[int, int]] = [(text, answer) for text, answer in plan["generated"]]
         self.forms: dict[str, list[list[int]]] = plan["forms"]
         self.folds: list[dict[str, Any]] = plan["folds"]
         self.variants = {int(key): value for key, value in plan["variants"].items()}
@@ -122,12 +129,13 @@ def batches(plan: Plan, trial: Trial, epoch: int) -> list[Step]:
         rng = np.random.default_rng([trial.seed, epoch, number])
         of_answer: dict[int, list[int]] = {}
         of_question: dict[int, set[int]] = {}
-        for question, answer in fold[key]:
+        known = [*fold[key], *(plan.generated if trial.has_generated else ())]
+        for question, answer in known:
             of_answer.setdefault(answer, []).append(question)
             of_question.setdefault(question, set()).add(answer)
         own = []
-        for at in rng.permutation(len(fold[key])):
-            question, answer = fold[key][at]
+        for at in rng.permutation(len(known)):
+            question, answer = known[at]
             others = [other for other in of_answer[answer] if other != question]
             other = others[int(rng.integers(len(others)))] if others else question
             own.append((shown(plan, trial, question, rng), other, answer, question))
@@ -157,7 +165,9 @@ def shown(plan: Plan, trial: Trial, question: int, rng: np.random.Generator) -> 
     if question in plan.in_context and rng.random() < trial.context_share:
         return plan.in_context[question]
     lot = rng.random()
-    own = plan.variants[question]
+    own = plan.variants.get(question)
+    if own is None:  # made from an answer
+        return question
     if lot < 0.2:
         return int(own[N_VARIANTS + int(rng.integers(N_OPENED))])
     return int(own[int(rng.integers(N_VARIANTS))]) if lot < 0.7 else question
@@ -316,6 +326,13 @@ class AskedFold:
         return table.scatter_reduce(0, index, scores.float(), "amax", include_self=False)
 
 
+def of_generated(plan: Plan, nearness: Any) -> Any:
+    """The best of the questions made from each answer; 0 where there is none."""
+    table = torch.zeros(len(nearness), len(plan.answers), device=plan.device)
+    index = torch.tensor([answer for _, answer in plan.generated], device=plan.device).expand(len(nearness), -1)
+    return table.scatter_reduce(1, index, nearness.float(), "amax", include_self=False)
+
+
 def scored(net: StackedEncoder, plan: Plan, trial: Trial) -> Floats:
     """Questions by answers by parts, each dialogue by the fold that did not know it."""
     key = "lessons" if trial.has_lessons else "plain"
@@ -323,6 +340,7 @@ def scored(net: StackedEncoder, plan: Plan, trial: Trial) -> Floats:
     questions = [sorted({question for question, _ in fold[key]}) for fold in plan.folds]
     known, known_tokens = encoded(net, plan, questions)
     answers, answer_tokens = encoded(net, plan, [plan.answers] * len(plan.folds))
+    generated, _ = encoded(net, plan, [[text for text, _ in plan.generated]] * len(plan.folds))
     for form in FORMS:
         texts = [[text for row in fold["rows"] for text in plan.forms[form][row]] for fold in plan.folds]
         asked, asked_tokens = encoded(net, plan, texts)
@@ -334,6 +352,7 @@ def scored(net: StackedEncoder, plan: Plan, trial: Trial) -> Floats:
                 f"question:{form}": own.by_answer(nearness),
                 f"answer:{form}": vectors @ answers[number].T,
                 f"question soft:{form}": own.summed(nearness),
+                f"generated:{form}": of_generated(plan, vectors @ generated[number].T),
             }
             if f"question tokens:{form}" in PARTS:
                 near = by_tokens(tokens, known_tokens[number, : own.n_questions])
@@ -352,15 +371,19 @@ def by_tokens(asked: Any, known: Any) -> Any:
         return torch.cat(parts).float()
 
 
-def ranked(plan: Plan) -> npt.NDArray[np.int16]:
-    """Scores of a cross-encoder that reads the first answers of the encoder as it is, in both orders."""
-    trial = Trial("ranker")
+def ranked(plan: Plan, is_trained: bool) -> npt.NDArray[np.int16]:
+    """Scores of a cross-encoder that reads the first answers of the encoder as it is, or trained, in both orders."""
+    trial = next(own for own in TRIALS if own.name == "6 epochs")
     base = StackedEncoder(plan.weights, len(plan.folds), plan.device)
+    if is_trained:
+        base, before = trained(plan, trial)
+        base.weights = {name: value + trial.shares[0] * (base.weights[name] - value) for name, value in before.items()}
     nearest = hard_answers(plan, trial, base)
     scores = scored(base, plan, trial)
     total = sum(scores[:, :, PARTS.index(part)] for part in ("question:turn", "answer:turn", "question:context"))
     first = np.argsort(-total, axis=1)[:, :N_READ]
-    net = train_ranker(plan, nearest, lambda question, rng: shown(plan, trial, question, rng))
+    start = base.weights if is_trained else None
+    net = train_ranker(plan, nearest, lambda question, rng: shown(plan, trial, question, rng), start)
     return read(net, plan, first)
 
 
@@ -369,16 +392,17 @@ def train_all(folder: Path, out: Path, device: str, names: Sequence[str], second
     started = time.monotonic()
     plan = Plan(folder, device)
     out.mkdir(parents=True, exist_ok=True)
-    for trial in (Trial("as it is"), *TRIALS, Trial("ranker")):
+    for trial in (Trial("as it is"), *TRIALS, *map(Trial, RANKERS)):
         if names and trial.name not in names:
             continue
         if time.monotonic() - started > seconds:
             print(f"no time left for: {trial.name}", flush=True)
             continue
         begun = time.monotonic()
-        if trial.name == "ranker":
-            np.savez_compressed(out / "ranker.npz", scores=ranked(plan))
-            print(f"ranker: {time.monotonic() - begun:.1f} s", flush=True)
+        if trial.name in RANKERS:
+            file = out / f"{trial.name.replace(' ', '_').replace(',', '')}.npz"
+            np.savez_compressed(file, scores=ranked(plan, RANKERS[trial.name]))
+            print(f"{trial.name}: {time.monotonic() - begun:.1f} s", flush=True)
             continue
         if trial.name == "as it is":
             net, before = StackedEncoder(plan.weights, len(plan.folds), device), {}

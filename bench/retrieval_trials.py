@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from bench._question_templates import questions_for
 from bench._retrieval_table import show
 from bench.retrieval_training import MOST_TOKENS, N_OPENED, N_VARIANTS
 from dialometer.neural.encoder import TextEncoder
@@ -90,7 +91,9 @@ def prepare(folder: Path, data: Path) -> None:
         for question in questions
     }
     in_context = {forms["turn"][row][0]: forms["context"][row][0] for row in range(len(asked))}
+    generated = [(number(text), answer) for answer, own in enumerate(kb.texts) for text in questions_for(own)]
     plan = {
+        "generated": generated,
         "answers": [number(text) for text in kb.texts],
         "forms": forms,
         "folds": folds,
@@ -130,9 +133,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("step", choices=("prepare", "table"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DIALOMETER_DATA", "")) / "mdc")
+    parser.add_argument("--only", default="", help="rows of the table whose names contain this")
     chosen = parser.parse_args(list(arguments))
     if chosen.step == "table":
-        show(chosen.folder)
+        show(chosen.folder, chosen.only)
     else:
         prepare(chosen.folder, chosen.data)
     return 0

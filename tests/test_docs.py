@@ -61,8 +61,6 @@ def test_what_a_page_tells_to_type_works(page, tmp_path, programs):
         "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "NO_COLOR": "1",
         "COLUMNS": "80",
-        # Vectors in 8 bits differ a little with the texts that were encoded beside them, in whatever run that was.
-        "DIALOMETER_CACHE": str(tmp_path / "cache"),
     }
     for _, title, text in blocks(page):
         if title:
