@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dialometer.analysis.base.choose import analyse
@@ -107,6 +108,29 @@ def test_fixed_items_narrow_the_ordinal_model(template):
     fixed = ordinal_of(criterion, replace(options, has_fixed_items=True)).difference(0, 1)
     general = ordinal_of(criterion, options).difference(0, 1)
     assert fixed.high - fixed.low < general.high - general.low
+
+
+def owned_bytes(column):
+    """What an array keeps in memory, through whatever it is a part of."""
+    while column.base is not None:
+        column = column.base
+    return column.nbytes
+
+
+def test_measures_take_no_more_memory_than_they_need(template):
+    measures = numeric_measures(data_of(template("likert")))
+    overall, (first, second, *_) = measures.overall, measures.criteria
+    assert np.ptp(overall.cell) == 0
+    assert owned_bytes(overall.cell) == 8, "a column with one number throughout is that number"
+    for name in ("rater", "item", "system", "thing"):
+        assert np.shares_memory(getattr(overall, name), getattr(second, name)), name
+    screens = first.screens
+    assert first.screens is screens
+    assert second.screens is not screens
+    assert len(measures.book.last_screens) == 1, "those of one measure at a time"
+    again = first.screens
+    np.testing.assert_array_equal(again.y, screens.y)
+    assert not np.array_equal(again.y, second.screens.y, equal_nan=True)
 
 
 def test_the_other_model_is_a_choice_of_the_critic(reports):
