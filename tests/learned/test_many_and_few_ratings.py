@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import linalg
 
 from commands import invoke
+from dialometer.cli.learn.evaluate import _advice
 from dialometer.errors import DialometerError
 from dialometer.learned.data.measures import accuracy
 from dialometer.learned.data.pairs import numbered_gap_pairs
@@ -212,3 +214,17 @@ def test_commands_adapt_and_measure(old, tmp_path):
     assert "expected by its own probabilities" in told
     scored = invoke("learn", "score", ratings, "--evaluator", tmp_path / "old")
     assert "By its own probabilities" in scored
+
+
+@pytest.mark.parametrize(
+    ("is_useful", "low", "expected", "said"),
+    [
+        (True, 0.6, 0.65, "order 60 to 70% of pairs right."),
+        (True, 0.6, 0.85, "Its probabilities are too high here (it expects 85%)"),
+        (False, 0.45, 0.85, "not significantly better than chance. Do not rely on it here"),
+        (False, 0.55, 0.85, "not significantly better than taking the longer one"),
+    ],
+)
+def test_what_evaluate_says_where_it_does_not_know(is_useful, low, expected, said):
+    estimates = {"measured": SimpleNamespace(low=low, high=0.7), "expected": SimpleNamespace(value=expected)}
+    assert said in _advice(SimpleNamespace(is_useful=is_useful, **estimates))
