@@ -19,7 +19,7 @@ from dialometer.flow.engine import now_ms
 from dialometer.storage.access.accounts import Accounts
 from dialometer.storage.counting.counts import GROUPS
 from dialometer.storage.database import DatabaseFails
-from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed, plural
+from dialometer.web.dashboard.dashboard import Dashboard, Page, PageRequest, all_pages, is_allowed
 from dialometer.web.dashboard.login import DeadLink, NotAllowed, NotSignedIn
 from dialometer.web.dashboard.login_pages import LoginPages, sign_in_of
 from dialometer.web.dashboard.openid.pages import ProviderPages
@@ -27,7 +27,13 @@ from dialometer.web.dashboard.pages.after.sharing import shared_routes
 from dialometer.web.dashboard.pages.together.review import public_routes
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies
 from dialometer.web.dashboard.stopping import StoppingWatch
-from dialometer.web.dashboard.translating import CHOICE, choose_language
+from dialometer.web.dashboard.translating import (
+    CHOICE,
+    choose_language,
+    explained_error,
+    translated,
+    translated_count,
+)
 from dialometer.web.server.failures import TooLarge, headers_of, reference_of
 from dialometer.web.server.guard import Guard
 from dialometer.web.server.metrics import RequestCounter, declare_metrics
@@ -95,17 +101,17 @@ def error_page(dashboard: Dashboard, error: Exception) -> Response:
     """The page for an error. An error of the server itself is logged, and the page shows only a reference."""
     problems: tuple[Problem, ...] = ()
     if isinstance(error, HTTPException):
-        status, title, text = error.status_code, "Not found", "There is no such page."
+        status, title, text = error.status_code, "Not found", translated("There is no such page.")
         if status == 400:
-            title, text = "This could not be read", "Go back and try again."
+            title, text = "This could not be read", translated("Go back and try again.")
     else:
         status, title = next(((s, t) for kind, s, t in _STATUSES if isinstance(error, kind)), (500, "An error"))
-        text = str(error)
+        text = explained_error(error) if isinstance(error, DialometerError) else str(error)
         if isinstance(error, ProblemsError):
-            problems, text = error.problems, f"{plural(error.n_problems, 'problem')} to fix."
+            problems, text = error.problems, translated("{1} to fix.", translated_count(error.n_problems, "problem"))
     if status >= 500:
-        text = f"The server could not do this (reference {reference_of(error)})."
-    page = dashboard.templates.render("message.html", None, title=title, text=text, problems=problems)
+        text = translated("The server could not do this (reference {1}).", reference_of(error))
+    page = dashboard.templates.render("message.html", None, title=translated(title), text=text, problems=problems)
     return HTMLResponse(page, status, headers_of(error))
 
 

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
+from dialometer.web.dashboard.translating import translated
+
 WIDEST, WIDE, NARROW = 960, 640, 330
 _ROW = 26
 _CHAR = 6.6
@@ -127,7 +129,7 @@ def _lines_over_time(series: Sequence[Series], width: int) -> tuple[int, list[st
     height, left, right, top, bottom = 220, 40, 10, 10, 26
     xs = [x for line in series for x, _ in line.points]
     if not xs:
-        return 60, [_text(8, 34, "No arrival times to show yet.", kind="empty")]
+        return 60, [_text(8, 34, translated("No arrival times to show yet."), kind="empty")]
     x0, x1 = min(xs), max(*xs, min(xs) + 60_000)
     y1 = max([1.0, *(y for line in series for _, y in line.points)])
 
@@ -180,7 +182,8 @@ def time_ticks(start: float, end: float, n: int) -> tuple[list[float], str]:
 
 def _clock(at_ms: float, form: str) -> str:
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return {"clock": f"{at:%H:%M}", "day": f"{at.day} {at:%b}", "both": f"{at.day} {at:%b %H:%M}"}[form]
+    on = f"{at.day} {translated(f'{at:%b}')}"
+    return {"clock": f"{at:%H:%M}", "day": on, "both": f"{on} {at:%H:%M}"}[form]
 
 
 def _stacked_bars(rows: Sequence[BarRow], width: int) -> tuple[int, list[str]]:
@@ -214,7 +217,7 @@ def _label_room(labels: Sequence[str], width: int) -> tuple[float, int]:
 def _columns(counts: Sequence[tuple[int, int]], target: int | None, width: int) -> tuple[int, list[str]]:
     height, left, bottom, top = 180, 40, 26, 16
     if not counts:
-        return 60, [_text(8, 34, "No judgment counts yet.", kind="empty")]
+        return 60, [_text(8, 34, translated("No judgment counts yet."), kind="empty")]
     last = max([target or 0, *(n for n, _ in counts)])
     most = max(n_items for _, n_items in counts)
     step = (width - left - 8) / (last + 1)
@@ -234,7 +237,10 @@ def _columns(counts: Sequence[tuple[int, int]], target: int | None, width: int) 
         )
     if target is not None:
         at = left + (target + 0.5) * step
-        parts += [_line(at, top - 4, at, height - bottom, "target"), _text(at, top - 6, "wanted", anchor="middle")]
+        parts += [
+            _line(at, top - 4, at, height - bottom, "target"),
+            _text(at, top - 6, translated("wanted"), anchor="middle"),
+        ]
     return height, parts
 
 
@@ -262,7 +268,7 @@ def _spans(rows: Sequence[Span], words: Callable[[float], str], width: int, *, i
 def _band(points: Sequence[tuple[float, float, float, float]], x_title: str, width: int) -> tuple[int, list[str]]:
     height, left, right, top, bottom = 200, 46, 12, 10, 40
     if not points:
-        return 60, [_text(8, 34, "No results yet.", kind="empty")]
+        return 60, [_text(8, 34, translated("No results yet."), kind="empty")]
     x0, x1 = points[0][0], max(points[-1][0], points[0][0] + 1)
     low, high = min(p[2] for p in points), max(p[3] for p in points)
     high = high if high > low else low + 1

@@ -43,7 +43,9 @@ from dialometer.web.dashboard.translating import (
     counted,
     current_language,
     dashboard_languages,
+    explained,
     said,
+    translated,
     translation_for,
 )
 from dialometer.web.rater.arrival import why_not_running
@@ -209,6 +211,7 @@ class Templates:
             grouped=lambda n: f"{n:,}",
             plural=partial(counted, language),
             said=partial(said, language),
+            explained=partial(explained, language=language),
             percent=percent,
         )
         env.tests["in_part"] = lambda path, part: path.startswith(f"{part}.")
@@ -238,14 +241,14 @@ def moment(at_ms: int | None) -> Markup:
         return Markup("–")
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
     return Markup('<time datetime="{}">{}</time>').format(
-        at.strftime("%Y-%m-%dT%H:%M:%SZ"), f"{at.day} {at:%b %Y, %H:%M} UTC"
+        at.strftime("%Y-%m-%dT%H:%M:%SZ"), f"{at.day} {translated(f'{at:%b}')} {at:%Y, %H:%M} UTC"
     )
 
 
 def day(at_ms: int) -> str:
     """The day alone, for what is kept no more exactly."""
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return f"{at.day} {at:%b %Y}"
+    return f"{at.day} {translated(f'{at:%b}')} {at:%Y}"
 
 
 def duration(seconds: float | None) -> str:
@@ -253,10 +256,11 @@ def duration(seconds: float | None) -> str:
     if seconds is None or math.isnan(seconds):
         return "–"
     if seconds < 90:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+        return translated("{1} s", f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}")
     if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
+        return translated("{1} min", f"{seconds / 60:.0f}")
+    hours = f"{seconds / 3600:.1f}"
+    return translated("{1} h", hours) if seconds < 48 * 3600 else translated("{1} days", f"{seconds / 86400:.1f}")
 
 
 def count(number: float | None) -> str:

@@ -16,6 +16,7 @@ from dialometer.storage.access.accounts import Account
 from dialometer.storage.access.limits import SharedLimits
 from dialometer.web.dashboard.dashboard import Dashboard
 from dialometer.web.dashboard.login import LONGEST_MS, MIN_LENGTH, DeadLink, WrongCode
+from dialometer.web.dashboard.translating import explained, explained_error, translated
 from dialometer.web.server.failures import headers_of
 from dialometer.web.server.requests import last_value, read_form
 from dialometer.web.server.security import (
@@ -77,7 +78,9 @@ class LoginPages:
     def refused(self, request: Request, error: DialometerError) -> Response:
         """The login page with what went wrong at a provider."""
         is_often = isinstance(error, TooOften)
-        message = str(error) if is_often or not error.remedy else f"{error.message}: {error.remedy}"
+        message = explained_error(error)
+        if error.remedy and not is_often:
+            message = f"{explained(error.message)}: {explained(error.remedy)}"
         response = self._page(request, "login.html", status=429 if is_often else 403, next="", error=message)
         response.headers.update(headers_of(error))
         return response
@@ -94,7 +97,7 @@ class LoginPages:
                 self.dashboard.login.sign_in, name, last_value(form, "password"), now_ms(), address
             )
         except DialometerError as error:
-            message = str(error) if isinstance(error, TooOften) else error.message
+            message = explained_error(error) if isinstance(error, TooOften) else explained(error.message)
             status = 429 if isinstance(error, TooOften) else 422
             response = self._page(request, "login.html", status=status, next=wanted, error=message, name=name[:64])
             response.headers.update(headers_of(error))
@@ -117,7 +120,7 @@ class LoginPages:
             await run_in_threadpool(self.dashboard.login.give_code, secret, last_value(form, "code"), now_ms(), address)
         except (WrongCode, TooOften) as error:
             status = 429 if isinstance(error, TooOften) else 422
-            response = self._page(request, "code.html", status=status, next=wanted, error=str(error))
+            response = self._page(request, "code.html", status=status, next=wanted, error=explained_error(error))
             response.headers.update(headers_of(error))
             return response
         return self.signed_in(request, secret, wanted)
@@ -141,11 +144,11 @@ class LoginPages:
         check_csrf(request, cookie(request, LOGIN_COOKIE), last_value(form, "csrf"))
         token, name, password = last_value(form, "token"), last_value(form, "name"), last_value(form, "password")
         if password != last_value(form, "again"):
-            return await self._welcome(request, token, error="The two passwords differ.", name=name[:64])
+            return await self._welcome(request, token, error=translated("The two passwords differ."), name=name[:64])
         try:
             secret, account = await run_in_threadpool(self.dashboard.login.join, token, name, password, now_ms())
         except DialometerError as error:
-            return await self._welcome(request, token, error=str(error), name=name[:64])
+            return await self._welcome(request, token, error=explained_error(error), name=name[:64])
         return self.signed_in(request, secret, "", account)
 
     async def sign_out(self, request: Request) -> Response:

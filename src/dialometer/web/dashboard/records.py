@@ -23,6 +23,7 @@ from dialometer.storage.sessions import SessionMark
 from dialometer.storage.table import rater_name
 from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
+from dialometer.web.dashboard.translating import translated
 
 
 @dataclass(frozen=True)
@@ -120,12 +121,12 @@ def gold_results(study: Study, judgments: Sequence[Judgment]) -> list[GoldResult
 def _words(wanted: Any) -> str:
     conditions = []
     if wanted.at_least is not None:
-        conditions.append(f"at least {wanted.at_least:g}")
+        conditions.append(translated("at least {1}", f"{wanted.at_least:g}"))
     if wanted.at_most is not None:
-        conditions.append(f"at most {wanted.at_most:g}")
+        conditions.append(translated("at most {1}", f"{wanted.at_most:g}"))
     if wanted.one_of is not None:
-        conditions.append(f"one of {', '.join(map(str, wanted.one_of))}")
-    return " and ".join(conditions)
+        conditions.append(translated("one of {1}", ", ".join(map(str, wanted.one_of))))
+    return translated("{1} and {2}", *conditions) if len(conditions) > 1 else "".join(conditions)
 
 
 def _steps(study: Study, session: Session, record: SessionRecord, gold: Sequence[GoldResult]) -> list[PathStep]:
@@ -184,7 +185,7 @@ def _answers(step: Step, judgments: Sequence[Judgment], answers: Sequence[Answer
 
 
 def _about(judgment: Judgment) -> str:
-    turn = f", turn {judgment.turn + 1}" if judgment.turn is not None else ""
+    turn = translated(", turn {1}", judgment.turn + 1) if judgment.turn is not None else ""
     return f"{judgment.criterion}{f', {judgment.system}' if judgment.system else ''}{turn}"
 
 
@@ -370,9 +371,9 @@ def _safe(text: str) -> str:
 def _middle(values: Sequence[Value]) -> str:
     numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) == len(values):
-        return f"median {statistics.median(numbers):g}"
+        return translated("median {1}", f"{statistics.median(numbers):g}")
     top, n = Counter(map(answer_words, values)).most_common(1)[0]
-    return f"most often {top} ({n} of {len(values)})"
+    return translated("most often {1} ({2} of {3})", top, n, len(values))
 
 
 def _counted(values: Sequence[Value], n: int = 12) -> list[tuple[str, int]]:
@@ -386,9 +387,9 @@ def parts_of(item: Item) -> list[ItemPart]:
     """What the item shows, with the names that raters never see."""
     match item:
         case ResponsesItem():
-            parts = [ItemPart("Context", item.context, item.system_prompt)]
+            parts = [ItemPart(translated("Context"), item.context, item.system_prompt)]
             if item.standard:
-                parts.append(ItemPart("Standard response", (Turn("", item.standard),)))
+                parts.append(ItemPart(translated("Standard response"), (Turn("", item.standard),)))
             own = item.system_prompts
             return parts + [ItemPart(name, (item.response_turn(name),), own.get(name, "")) for name in item.responses]
         case PairItem():
@@ -397,13 +398,20 @@ def parts_of(item: Item) -> list[ItemPart]:
         case DialogueItem():
             return [ItemPart(item.system, item.turns, item.system_prompt)]
         case CandidateItem():
-            ranks = ", ".join(f"{system} at rank {rank}" for system, rank in item.ranks.items())
-            gold = "gold answer" if item.is_gold else "candidate"
+            ranks = ", ".join(translated("{1} at rank {2}", system, rank) for system, rank in item.ranks.items())
+            gold = translated("gold answer" if item.is_gold else "candidate")
             title = f"{gold}{f' ({ranks})' if ranks else ''}"
-            return [ItemPart("Context", item.context, item.system_prompt), ItemPart(title, (item.candidate,))]
+            return [
+                ItemPart(translated("Context"), item.context, item.system_prompt),
+                ItemPart(title, (item.candidate,)),
+            ]
         case ArenaItem():
             opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
-            return [ItemPart(f"Two of {', '.join(item.systems)}: {item.scenario}", opening, item.system_prompt)]
+            return [
+                ItemPart(
+                    translated("Two of {1}: {2}", ", ".join(item.systems), item.scenario), opening, item.system_prompt
+                )
+            ]
         case ChatItem():
             opening = [Turn("Agent", item.opening, "agent")] if item.opening else []
             title = f"{item.system}: {item.scenario}" if item.scenario else item.system

@@ -1,8 +1,10 @@
-"""The dashboard in other languages: the English words of its templates are looked up while a template is loaded.
+"""The dashboard in other languages: its English words are looked up in the catalogue of a language.
 
-A message is a piece of text between two tags, or an attribute that is read out or shown, with ``{1}``, ``{2}`` … where the template
-fills something in. Templates stay plain English; what a catalogue lacks stays English too. There is one catalogue for each language in
-``web/locales``: messages, and nouns that are counted in the plural forms of Unicode's CLDR.
+A message is a piece of text between two tags of a template, an attribute that is read out or shown, or a sentence that a page says
+with :func:`translated`; it has ``{1}``, ``{2}`` … where something is filled in. The messages of templates are looked up while a
+template is loaded. Errors are written in English wherever they are raised, so they are recognised by their form (:func:`explained`).
+Templates and code stay plain English; what a catalogue lacks stays English too. There is one catalogue for each language in
+``web/locales``: messages, errors, and nouns that are counted in the plural forms of Unicode's CLDR.
 """
 
 from __future__ import annotations
@@ -20,9 +22,14 @@ from urllib.parse import parse_qsl
 
 from jinja2.ext import Extension
 
+from dialometer.errors import DialometerError
 from dialometer.flow.language import accepted_languages, is_right_to_left, nearest_language, own_name, plural_category
 
-ATTRIBUTES = ("aria-label", "title", "placeholder", "alt", "data-confirm", "data-copy")
+ATTRIBUTES = (
+    *("aria-label", "title", "placeholder", "alt", "data-confirm", "data-copy"),
+    *("data-copied", "data-one-edits", "data-some-edit", "data-saved-since", "data-and"),
+)
+"""What is read out, shown, or said by a script."""
 _TAG = re.compile(
     r"""(?P<comment>\{\#.*?\#\}|<!--.*?-->)|(?P<block>\{%.*?%\})|(?P<raw><(?:script|style)\b.*?</(?:script|style)>)"""
     r"""|(?P<tag><(?:\{\{.*?\}\}|\{%.*?%\}|"[^"]*"|'[^']*'|[^<>"'{]|\{(?![{%]))+>)""",
@@ -115,7 +122,7 @@ def messages(source: str) -> Iterator[str]:
 def catalogue(language: str) -> Mapping[str, Any]:
     """The messages and counted nouns of a language; English has none, since templates are English."""
     if language == "en":
-        return {"messages": {}, "counted": {}}
+        return {"messages": {}, "errors": {}, "counted": {}}
     content: Mapping[str, Any] = json.loads(
         files("dialometer.web").joinpath("locales", f"{language}.json").read_text(encoding="utf-8")
     )
@@ -135,6 +142,52 @@ def said(language: str, text: str) -> str:
     return known
 
 
+def translated(text: str, /, *values: object) -> str:
+    """A message in the language of the request, with its values filled in."""
+    return filled(said(current_language(), text), *values)
+
+
+def filled(text: str, /, *values: object) -> str:
+    """A message with its values filled in."""
+    return _PLACE.sub(lambda place: str(values[int(place[1]) - 1]), text) if values else text
+
+
+@cache
+def _error_forms(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """The errors of a catalogue that fill something in, as patterns; those with most words of their own first."""
+    forms = [text for text in catalogue(language)["errors"] if _PLACE.search(text)]
+    forms.sort(key=lambda text: len(_PLACE.sub("", text)), reverse=True)
+    return tuple((re.compile(_as_pattern(text), re.DOTALL), catalogue(language)["errors"][text]) for text in forms)
+
+
+def _as_pattern(text: str) -> str:
+    pieces = _PLACE.split(text)
+    return "".join(f"(?P<v{piece}>.+?)" if i % 2 else re.escape(piece) for i, piece in enumerate(pieces))
+
+
+def explained(text: str, language: str = "") -> str:
+    """An English sentence of an error in the language of the request; itself where the catalogue lacks it."""
+    language = language or current_language()
+    known: Mapping[str, str] = catalogue(language)["errors"]
+    if text in known:
+        return known[text]
+    message, dash, remedy = text.partition(" — ")
+    if dash:
+        return f"{explained(message, language)} — {explained(remedy, language)}"
+    for pattern, said_so in _error_forms(language):
+        match = pattern.fullmatch(text)
+        if match:
+            return _PLACE.sub(lambda place: match[f"v{place[1]}"], said_so)  # noqa: B023 - used at once
+    return text
+
+
+def explained_error(error: DialometerError) -> str:
+    """What an error says, as its own text, in the language of the request."""
+    text = explained(error.message)
+    text = f"{said(current_language(), error.where)}: {text}" if error.where else text
+    return f"{text} — {explained(error.remedy)}" if error.remedy else text
+
+
 def counted(language: str, number: int, what: str) -> str:
     """A number with its noun, in the form that the number asks for."""
     forms = catalogue(language)["counted"].get(what, {})
@@ -143,6 +196,11 @@ def counted(language: str, number: int, what: str) -> str:
     if form is None:
         return f"{written} {what}{'' if number == 1 else 's'}"
     return str(form).replace("{n}", written)
+
+
+def translated_count(number: int, what: str) -> str:
+    """A number with its noun, in the language of the request."""
+    return counted(current_language(), number, what)
 
 
 @dataclass(frozen=True, slots=True)

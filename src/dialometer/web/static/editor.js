@@ -32,7 +32,7 @@ for (const text of document.querySelectorAll("textarea[data-lines]")) {
 
 // Who else edits this file, and who saved it meanwhile. Asked every ten seconds; a page in the background asks nothing.
 const EVERY_MS = 10_000;
-const names = (all) => all.length < 2 ? all.join("") : `${all.slice(0, -1).join(", ")} and ${all.at(-1)}`;
+const filled = (sentence, ...values) => values.reduce((text, value) => text.replace("…", () => value), sentence);
 
 for (const form of document.querySelectorAll("form[data-editing]")) {
   const told = form.querySelector("[data-others]");
@@ -43,8 +43,10 @@ for (const form of document.querySelectorAll("form[data-editing]")) {
     if (!answer?.ok) return;
     const { others, saved_by: savedBy } = await answer.json();
     const parts = [];
-    if (others.length) parts.push(`${names(others)} ${others.length > 1 ? "are" : "is"} editing this file too.`);
-    if (savedBy) parts.push(`${savedBy} saved this file since you opened it. Save, and both changes are put together.`);
+    const words = told.dataset;
+    if (others.length === 1) parts.push(filled(words.oneEdits, others[0]));
+    if (others.length > 1) parts.push(filled(words.someEdit, filled(words.and, others.slice(0, -1).join(", "), others.at(-1))));
+    if (savedBy) parts.push(filled(words.savedSince, savedBy));
     if (told.textContent !== parts.join(" ")) told.textContent = parts.join(" ");
   };
   setInterval(ask, EVERY_MS);

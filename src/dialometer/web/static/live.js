@@ -5,22 +5,23 @@ const EVERY_MS = 4000;
 let mark = "";
 let failures = 0;
 
-// One form everywhere, the server's too: 16 Nov 2026, 05:30 UTC.
+// One form everywhere, the server's too: 16 Nov 2026, 05:30 UTC; months in the language of the page, digits as everywhere on it.
+const LOCALE = document.documentElement.lang === "en" ? "en-GB" : `${document.documentElement.lang}-u-nu-latn`;
 const DAY = { day: "numeric", month: "short" };
 const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const FORMS = { clock: CLOCK, day: DAY, both: { ...DAY, ...CLOCK } };
-const zoneOf = (at) => new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(at).find((part) => part.type === "timeZoneName").value;
+const zoneOf = (at) => new Intl.DateTimeFormat(LOCALE, { timeZoneName: "short" }).formatToParts(at).find((part) => part.type === "timeZoneName").value;
 
 function localise(root) {
   for (const text of root.querySelectorAll("text[data-time]")) {
     const at = new Date(Number(text.dataset.time));
-    text.textContent = at.toLocaleString("en-GB", FORMS[text.dataset.form]).replace(",", "");
+    text.textContent = at.toLocaleString(LOCALE, FORMS[text.dataset.form]).replace(",", "");
   }
   for (const text of root.querySelectorAll("text[data-zone]")) text.textContent = zoneOf(new Date(Number(text.dataset.zone)));
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
     if (!Number.isNaN(at.getTime())) {
-      time.textContent = `${at.toLocaleString("en-GB", { ...DAY, year: "numeric", ...CLOCK })} ${zoneOf(at)}`;
+      time.textContent = `${at.toLocaleString(LOCALE, { ...DAY, year: "numeric", ...CLOCK })} ${zoneOf(at)}`;
       time.title = at.toISOString();
     }
   }
@@ -79,7 +80,7 @@ for (const code of navigator.clipboard ? document.querySelectorAll("[data-copy]"
   code.after(" ", button);
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(code.textContent.trim());
-    button.textContent = "Copied";
+    button.textContent = document.body.dataset.copied;
   });
 }
 if (document.querySelector("[data-live]")) setTimeout(renew, EVERY_MS);

@@ -10,6 +10,7 @@ from dialometer.storage.controls import StudyState
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.qr_code import qr_svg
+from dialometer.web.dashboard.translating import translated
 from dialometer.web.rater.wizard import has_wizard
 
 _STATES: dict[str, tuple[StudyState, str]] = {
@@ -42,7 +43,11 @@ def control(dashboard: Dashboard, request: PageRequest) -> Response:
     platform = running.study.spec.recruitment.platform
     is_open = platform_of(running.study.spec.recruitment).is_open
     content: dict[str, object] = {"wizard": wizard, "log": log, "numbers": numbers, "labels": labels, "tab": "control"}
-    content |= {"link": link, "code": qr_svg(link, f"QR code of {link}") if is_open else "", "platform": platform}
+    content |= {
+        "link": link,
+        "code": qr_svg(link, translated("QR code of {1}", link)) if is_open else "",
+        "platform": platform,
+    }
     return dashboard.show_study("control.html", request, **content)
 
 
@@ -59,10 +64,11 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
     label = running.study.cell_label(running.study.cells[cell]) if cell is not None else ""
     if what in _STATES and cell is None:
         state, message = _STATES[what]
+        message = translated(message)
         store.control.set_state(state, reason=reason, **who)  # type: ignore[arg-type]
     elif what in ("open", "shut") and cell is not None:
         store.control.set_cell_open(cell, what == "open", reason=reason, **who)  # type: ignore[arg-type]
-        message = f"{label} is {'open' if what == 'open' else 'closed'}."
+        message = translated("{1} is open." if what == "open" else "{1} is closed.", label)
     elif what == "quota":
         text = request.form.get("quota", "").strip()
         quota = request.number("quota")
@@ -72,8 +78,8 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
             store.control.set_quota(quota, reason=reason, **who)  # type: ignore[arg-type]
         else:
             store.control.set_cell_quota(cell, quota, reason=reason, **who)  # type: ignore[arg-type]
-        limit = f"at most {quota} raters" if quota is not None else "no limit beyond what the study file says"
-        message = f"{label or 'The study'}: {limit}."
+        limit = "{1}: at most {2} raters." if quota is not None else "{1}: no limit beyond what the study file says."
+        message = translated(limit, label or translated("The study"), quota)
     else:
         raise DialometerError("this is no decision", remedy="go back and choose again")
     dashboard.note(request, _LOGGED[what], f"{label}: {reason}" if label else reason)

@@ -26,6 +26,7 @@ from dialometer.web.dashboard.pages.planning import power_state
 from dialometer.web.dashboard.pages.preview import first_screen
 from dialometer.web.dashboard.running_studies import NoStudy
 from dialometer.web.dashboard.study_form import CHOSEN, DO, SpecField, StudyForm, label_of
+from dialometer.web.dashboard.translating import explained, translated
 
 STEPS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "study": ("Study", "What the study is called, and who is behind it.", (), "consent"),
@@ -103,7 +104,9 @@ def undo(dashboard: Dashboard, request: PageRequest) -> Response:
     versions.save(STUDY_FILE, versions.content(earlier.content), request.account.name, request.at_ms)
     dashboard.note(request, "undid a change", STUDY_FILE)
     step = request.form.get("step", "")
-    return dashboard.redirect(f"/studies/{request.study}/form/{step if step in STEPS else 'study'}", request, "Undone.")
+    return dashboard.redirect(
+        f"/studies/{request.study}/form/{step if step in STEPS else 'study'}", request, translated("Undone.")
+    )
 
 
 def before_last(versions: list[Version], content: str) -> Version | None:
@@ -148,7 +151,7 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
     dashboard.note(request, "wrote files", STUDY_FILE)
     to = request.form.get("then", "")
     where = f"/studies/{request.study}/form/{to if to in STEPS and not action else step}"
-    response = dashboard.redirect(where, request, "" if action else "Saved.")
+    response = dashboard.redirect(where, request, "" if action else translated("Saved."))
     if goal:
         response.headers["location"] += f"#{goal}"
     return response
@@ -299,5 +302,6 @@ def _by_field(fields: list[SpecField], problems: Mapping[str, Problem]) -> dict[
         while path and path not in paths:
             path = path.rpartition(".")[0]
         if path:
-            found[path] = f"{problem.message}: {problem.remedy}" if problem.remedy else problem.message
+            said = explained(problem.message)
+            found[path] = f"{said}: {explained(problem.remedy)}" if problem.remedy else said
     return found

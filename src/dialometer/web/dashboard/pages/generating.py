@@ -29,6 +29,7 @@ from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plu
 from dialometer.web.dashboard.jobs import Progress, job_state, refuse_twice, stop_job
 from dialometer.web.dashboard.pages.making import plain_file_name
 from dialometer.web.dashboard.pages.own_items import Draft, draft_of, keep_files, pasted_suffix
+from dialometer.web.dashboard.translating import translated
 
 JOB = "responses"
 N_PARALLEL = 4
@@ -60,7 +61,7 @@ def start(dashboard: Dashboard, request: PageRequest) -> Response:
     if "stop" in request.form:
         stop_job(draft.folder, JOB)
         return dashboard.redirect(
-            f"/studies/{request.study}/responses", request, "It stops after the requests under way."
+            f"/studies/{request.study}/responses", request, translated("It stops after the requests under way.")
         )
     refuse_twice(draft.folder, JOB)  # before its contexts are exchanged
     declared = _declared(draft, request.fields.get("system", []), dashboard.studies.settings.agents)

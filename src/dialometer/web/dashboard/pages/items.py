@@ -14,6 +14,7 @@ from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.records import disagreement, item_record
 from dialometer.web.dashboard.running_studies import NoStudy, RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
+from dialometer.web.dashboard.translating import current_language
 from dialometer.web.rater.layout import Bubble, Piece
 from dialometer.web.rater.turn_drawing import TurnDrawing
 from dialometer.web.server.media import study_media
@@ -67,7 +68,9 @@ def show_item(dashboard: Dashboard, request: PageRequest) -> Response:
         raise NoStudy("there is no such item", remedy="go back to the list of items")
     numbers = numbers_of(dashboard, running, request.at_ms, request.group)
     record = dashboard.cached(
-        running, ("item", item.id, numbers.group), lambda: item_record(running, item, numbers.sources)
+        running,
+        ("item", item.id, numbers.group, current_language()),
+        lambda: item_record(running, item, numbers.sources),
     )
     chats = running.store.conversations.n_turns_on(item.id) if isinstance(item, ChatItem | ArenaItem) else {}
     content = {"item": item, "record": record, "chats": chats, "tab": "items", **_drawing(running, request)}

@@ -27,8 +27,9 @@ from dialometer.flow.study_check import without_errors
 from dialometer.readers.encodings import UTF8, encoding_of
 from dialometer.readers.recordings import copy_media
 from dialometer.readers.study_media import media_files
-from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.running_studies import NoStudy, study_files
+from dialometer.web.dashboard.translating import explained, translated, translated_count
 from dialometer.web.server.requests import small_number
 
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,80}\.(yaml|jsonl|json|md|txt|csv)")
@@ -133,8 +134,10 @@ def make(dashboard: Dashboard, request: PageRequest) -> Response:
         copy_template(source, target)
     give_name(target, name, title[:200])
     dashboard.note(request, "made the study", f"from {template} {source}", study=name)
-    said = " ".join(["Go through the steps; everything can be changed later.", *(f"{note}." for note in notes)])
-    return dashboard.redirect(f"/studies/{name}/form/study", request, f"Made the study {name}. {said}")
+    said = [translated("Made the study {1}. Go through the steps; everything can be changed later.", name)]
+    return dashboard.redirect(
+        f"/studies/{name}/form/study", request, " ".join([*said, *(f"{explained(note)}." for note in notes)])
+    )
 
 
 EMPTY = """# Made in the dashboard, from nothing.
@@ -276,9 +279,8 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         raise DialometerError("there was nothing to save", remedy="choose a file first")
     dashboard.note(request, "wrote files", ", ".join(written))
     n_errors = sum(problem.severity == "error" for problem in dashboard.studies.checked(request.study)[1])
-    message = f"Saved {', '.join(written)}. {said}" + (
-        f"{plural(n_errors, 'problem')} to fix." if n_errors else "No errors."
-    )
+    state = translated("{1} to fix.", translated_count(n_errors, "problem")) if n_errors else translated("No errors.")
+    message = " ".join(part for part in (translated("Saved {1}.", ", ".join(written)), said, state) if part)
     where = f"/studies/{request.study}/files" + (f"/{name}" if name else "")
     step = request.form.get("step", "")
     if step.isascii() and step.isalpha():  # saved beside the form, which goes on
@@ -299,13 +301,15 @@ def save_edited(versions: Versions, path: Path, text: str, request: PageRequest,
         if both is None:
             raise
         versions.save(path.name, both.encode(), request.account.name, request.at_ms, hash_of(theirs))
-        return f"{_who_saved(versions, path.name)} changed it while you edited it; it holds both changes now. "
+        return translated(
+            "{1} changed it while you edited it; it holds both changes now.", _who_saved(versions, path.name)
+        )
     return ""
 
 
 def _who_saved(versions: Versions, name: str) -> str:
     last = versions.newest(name)
-    return last.by if last and last.by else "Somebody"
+    return last.by if last and last.by else translated("Somebody")
 
 
 def _both_changed(dashboard: Dashboard, request: PageRequest, name: str, text: str) -> Response:
@@ -331,7 +335,9 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
     lines = list(unified_diff(before.splitlines(), after.splitlines(), n=2, lineterm=""))[2:]
     signs = {"+": "+", "-": "−", "@": "…"}
     shown = [(signs.get(line[0], ""), "" if line[0] == "@" else line[1:]) for line in lines[:MOST_LINES]]
-    return shown + ([("…", f"{len(lines) - MOST_LINES:,} lines more")] if len(lines) > MOST_LINES else [])
+    return shown + (
+        [("…", translated("{1} lines more", f"{len(lines) - MOST_LINES:,}"))] if len(lines) > MOST_LINES else []
+    )
 
 
 @page("/studies/{study}/files/{file}/editing", role="editor", method="POST")
@@ -356,7 +362,7 @@ def delete(dashboard: Dashboard, request: PageRequest) -> Response:
         raise NoStudy("there is no such file", remedy="go back to the list of files")
     Versions(folder).save(name, None, request.account.name, request.at_ms)
     dashboard.note(request, "removed a file", name)
-    return dashboard.redirect(f"/studies/{request.study}/files", request, f"Removed {name}.")
+    return dashboard.redirect(f"/studies/{request.study}/files", request, translated("Removed {1}.", name))
 
 
 @page("/studies/{study}/freeze", role="editor", method="POST")
@@ -375,7 +381,7 @@ def freeze_study(dashboard: Dashboard, request: PageRequest) -> Response:
     )
     dashboard.note(request, "froze the study", version["fingerprint"][:12])
     dashboard.cache.clear()
-    message = "Frozen. Raters can come as soon as you start it."
+    message = translated("Frozen. Raters can come as soon as you start it.")
     return dashboard.redirect(f"/studies/{request.study}/control", request, message)
 
 

@@ -33,10 +33,11 @@ from dialometer.model.design import Design
 from dialometer.model.item import Item, ItemKind
 from dialometer.model.study import Study, StudySpec, System
 from dialometer.scales.text import Text
-from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.making import editable_folder, is_own_file, plain_file_name
 from dialometer.web.dashboard.pages.preview import Preview, first_screen
 from dialometer.web.dashboard.running_studies import NoStudy
+from dialometer.web.dashboard.translating import explained, translated, translated_count
 from dialometer.web.server.requests import small_number
 
 UPLOADED = "uploaded"
@@ -138,7 +139,12 @@ def take(dashboard: Dashboard, request: PageRequest) -> Response:
     versions.save(draft.items_file, (before + brought.new.as_lines()).encode(), by, request.at_ms)
     shutil.rmtree(_place(draft))
     dashboard.note(request, "brought items", f"{len(brought.items)} from {brought.new.file}")
-    said = " ".join([f"{plural(len(brought.items), 'item')} taken over.", *(f"{note}." for note in notes)])
+    said = " ".join(
+        [
+            translated("{1} taken over.", translated_count(len(brought.items), "item")),
+            *(f"{explained(note)}." for note in notes),
+        ]
+    )
     return dashboard.redirect(f"/studies/{request.study}/form/systems", request, said)
 
 
@@ -169,7 +175,7 @@ def with_item(study: Study | None, draft: Draft, brought: Brought, item: Item) -
     if study is not None:
         spec = study.spec.model_copy(update=parts)
     else:
-        asked = {"name": "question", "question": "Your questions come here.", "scale": "answer"}
+        asked = {"name": "question", "question": translated("Your questions come here."), "scale": "answer"}
         bare = {"dialometer": 1, "name": "draft", "title": "Draft", "seed": 1, "items": {"kind": draft.kind}}
         spec = StudySpec.model_validate({**bare, **parts, "scales": {"answer": Text()}, "criteria": [asked]})
     texts = dict.fromkeys(spec.texts.model_dump().values(), "") | dict(study.texts if study else {})

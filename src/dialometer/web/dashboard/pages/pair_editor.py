@@ -19,6 +19,7 @@ from dialometer.model.item import PairItem
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.own_items import Draft, draft_of
 from dialometer.web.dashboard.running_studies import NoStudy
+from dialometer.web.dashboard.translating import translated
 from dialometer.web.server.requests import small_number
 
 N_LISTED = 50
@@ -98,7 +99,7 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
     except SavedMeanwhile as error:
         raise DialometerError(error.message, remedy="go back to the list of pairs and open it again") from error
     dashboard.note(request, "wrote files", f"{draft.items_file}, {item.get('id')}")
-    said = f"Removed the pair {item.get('id')}." if verb == "remove" else f"Saved the pair {item.get('id')}."
+    said = translated("Removed the pair {1}." if verb == "remove" else "Saved the pair {1}.", item.get("id"))
     return dashboard.redirect(f"/studies/{request.study}/pairs", request, said)
 
 

@@ -18,6 +18,7 @@ from dialometer.model.study import Study
 from dialometer.storage.store import Store
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.running_studies import NoStudy
+from dialometer.web.dashboard.translating import translated
 from dialometer.web.rater.layout import answers_from_form
 from dialometer.web.rater.pages import Pages
 from dialometer.web.server.media import study_media
@@ -113,7 +114,7 @@ class Preview:
         for i, step in enumerate(self.flow.path(self.session).steps):
             about = f" {step.task.item_id}" if step.task is not None else ""
             kind = "practice" if step.task is not None and step.task.is_practice else step.kind
-            names.append((i, f"{i + 1}. {kind.replace('_', ' ')}{about}"))
+            names.append((i, f"{i + 1}. {translated(kind.replace('_', ' '))}{about}"))
         return names
 
 
@@ -190,7 +191,9 @@ def arena(_dashboard: Dashboard, _request: PageRequest) -> Response:
 @page(f"{INSIDE}/s/chat", role="viewer", method="POST")
 def chat(_dashboard: Dashboard, _request: PageRequest) -> Response:
     """No agent is asked in a preview."""
-    return JSONResponse({"error": "In a preview the system under test is not asked.", "may_retry": False}, 409)
+    return JSONResponse(
+        {"error": translated("In a preview the system under test is not asked."), "may_retry": False}, 409
+    )
 
 
 @page(f"{INSIDE}/media/{{file}}", role="viewer")

@@ -9,12 +9,13 @@ from starlette.responses import Response
 
 from dialometer.model.quality import QualityRule
 from dialometer.storage.sessions import SessionMark
-from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.after.results import ON_RULES, tables_of
 from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.records import gold_results, rater_names, so_far, standing
 from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
+from dialometer.web.dashboard.translating import translated, translated_count
 
 ACTIONS = {"flag": "only flags", "exclude": "excludes from the analysis", "screen_out": "screens out at once"}
 WHEN = {"arrival": "as a rater arrives", "live": "after every gold item or check", "end": "when a session ends"}
@@ -68,7 +69,9 @@ def apply_rules_to_left_sessions(dashboard: Dashboard, request: PageRequest) -> 
     dashboard.note(request, "applied the rules to raters who left", f"{n_found} of {n_left}")
     dashboard.cache.clear()
     return dashboard.redirect(
-        f"/studies/{running.name}/quality", request, f"The rules flagged {n_found} of {plural(n_left, 'rater')}."
+        f"/studies/{running.name}/quality",
+        request,
+        translated("The rules flagged {1} of {2}.", n_found, translated_count(n_left, "rater")),
     )
 
 

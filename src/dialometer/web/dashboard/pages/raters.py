@@ -19,6 +19,7 @@ from dialometer.web.dashboard.pages.studies import numbers_of
 from dialometer.web.dashboard.records import rater_names, rater_record, standing
 from dialometer.web.dashboard.running_studies import NoStudy, RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
+from dialometer.web.dashboard.translating import translated
 from dialometer.web.rater.landing import RESUME
 
 MAX_REASON = 500
@@ -113,11 +114,11 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
     if request.form.get("what") == "exclude":
         running.store.exclusions.exclude(session_id, request.account.name, reason, request.at_ms)
         what = "excluded a rater"
-        message = "Excluded. Their slots are open to others; nothing was deleted."
+        message = translated("Excluded. Their slots are open to others; nothing was deleted.")
     else:
         running.store.exclusions.restore(session_id, request.account.name, reason, request.at_ms)
         what = "took a rater back in"
-        message = "Taken back into the analysis."
+        message = translated("Taken back into the analysis.")
     dashboard.note(request, what, f"rater {request.params['ordinal']}: {reason}")
     dashboard.cache.clear()
     return dashboard.redirect(f"/studies/{running.name}/raters/{request.params['ordinal']}", request, message)

@@ -10,11 +10,12 @@ from starlette.responses import Response
 
 from dialometer.errors import DialometerError
 from dialometer.web.dashboard.charts import BarRow, Series, Span, columns, lines_over_time, spans, stacked_bars
-from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, duration, page, plural
+from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, duration, page
 from dialometer.web.dashboard.numbers import StudyNumbers, count_study, over_time
 from dialometer.web.dashboard.pages.after.results import written
 from dialometer.web.dashboard.records import disagreement
 from dialometer.web.dashboard.running_studies import RunningStudy
+from dialometer.web.dashboard.translating import current_language, explained, translated, translated_count
 from dialometer.web.server.logs import log_failure
 
 
@@ -44,11 +45,14 @@ def _card(dashboard: Dashboard, name: str, at_ms: int) -> dict[str, Any]:
         if study is not None:
             card["title"] = study.spec.title
         if n_errors:
-            card["problem"] = f"{plural(n_errors, 'problem')} to fix"
+            card["problem"] = translated("{1} to fix", translated_count(n_errors, "problem"))
     except DialometerError as error:
-        card |= {"state": "broken", "problem": error.message.splitlines()[0]}
+        card |= {"state": "broken", "problem": explained(error.message.splitlines()[0])}
     except Exception as error:  # one study that fails must not take the list from everybody
-        card |= {"state": "broken", "problem": f"this study cannot be read (reference {log_failure(error)})"}
+        card |= {
+            "state": "broken",
+            "problem": translated("this study cannot be read (reference {1})", log_failure(error)),
+        }
     return card
 
 
@@ -58,12 +62,19 @@ def _card(dashboard: Dashboard, name: str, at_ms: int) -> dict[str, Any]:
 SCREEN_WORDS = {"pre": "questions before", "post": "questions after", "item": "items", "practice": "practice items"}
 
 
+def screen_words(screen: str) -> str:
+    """What a kind of screen is called, in the language of the request."""
+    return translated(SCREEN_WORDS.get(screen, screen))
+
+
 @page("/studies/{study}/", role="viewer", of_running=True)
 def overview(dashboard: Dashboard, request: PageRequest) -> Response:
     """Raters over time, conditions, items, times, flags and costs; the page renews itself."""
     running = request.running
     numbers = numbers_of(dashboard, running, request.at_ms, request.group)
-    charts = dashboard.cached(running, ("charts", numbers.group, numbers.at_ms), lambda: draw(numbers))
+    charts = dashboard.cached(
+        running, ("charts", numbers.group, numbers.at_ms, current_language()), lambda: draw(numbers)
+    )
     status = dashboard.reports.peek(running, dashboard.report_options(running, request.group))
     report = written(status.newest.report, ()) if status.newest else {"headlines": (), "agreed": ""}
     spreads = dashboard.cached(running, ("spread", numbers.group), lambda: disagreement(running, numbers.sources))
@@ -83,26 +94,33 @@ def draw(numbers: StudyNumbers) -> dict[str, object]:
     moved = over_time(numbers.marks)
     return {
         "time": lines_over_time(
-            [Series(name, points) for name, points in moved.items()],
-            f"Raters over time: {counts.arrived} arrived, {counts.finished} finished, "
-            f"{counts.screened_out + counts.declined} screened out or declined, {counts.active} active now.",
+            [Series(translated(name), points) for name, points in moved.items()],
+            translated(
+                "Raters over time: {1} arrived, {2} finished, {3} screened out or declined, {4} active now.",
+                counts.arrived,
+                counts.finished,
+                counts.screened_out + counts.declined,
+                counts.active,
+            ),
         ),
         "cells": stacked_bars(
             [BarRow(cell.label, (cell.finished, cell.active), cell.quota) for cell in numbers.cells],
-            ("finished", "active"),
-            "Raters by condition: "
-            + "; ".join(f"{cell.label} {cell.finished} finished, {cell.active} active" for cell in numbers.cells),
+            (translated("finished"), translated("active")),
+            translated(
+                "Raters by condition: {1}",
+                "; ".join(
+                    translated("{1} {2} finished, {3} active", cell.label, cell.finished, cell.active)
+                    for cell in numbers.cells
+                ),
+            ),
         ),
         "items": _item_chart(numbers),
         "screens": spans(
-            [
-                Span(SCREEN_WORDS.get(time.screen, time.screen), time.low_s, time.median_s, time.high_s)
-                for time in numbers.screens
-            ],
+            [Span(screen_words(time.screen), time.low_s, time.median_s, time.high_s) for time in numbers.screens],
             duration,
-            "Median seconds by screen: "
-            + "; ".join(
-                f"{SCREEN_WORDS.get(time.screen, time.screen)} {time.median_s:.0f}" for time in numbers.screens
+            translated(
+                "Median seconds by screen: {1}",
+                "; ".join(f"{screen_words(time.screen)} {time.median_s:.0f}" for time in numbers.screens),
             ),
             is_log=True,
         ),
@@ -114,8 +132,9 @@ def _item_chart(numbers: StudyNumbers) -> object:
     done = Counter(item.done for item in counted)
     wanted = next((item.wanted for item in counted if item.wanted is not None), None)
     if not any(item.done for item in counted):
-        return columns((), wanted, "No judgment counts yet.")
+        return columns((), wanted, translated("No judgment counts yet."))
     n_full = sum(item.done >= wanted for item in counted) if wanted is not None else None
-    share = f"; {n_full} of {len(counted)} items have the {wanted} raters they need" if n_full is not None else ""
-    least, most = min(done), max(done)
-    return columns(sorted(done.items()), wanted, f"Items by number of raters, from {least} to {most}{share}.")
+    alt = translated("Items by number of raters, from {1} to {2}.", min(done), max(done))
+    if n_full is not None:
+        alt += " " + translated("{1} of {2} items have the {3} raters they need.", n_full, len(counted), wanted)
+    return columns(sorted(done.items()), wanted, alt)

@@ -28,6 +28,7 @@ from dialometer.model.study import Study, translation_file
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.making import changed_lines, editable_folder
 from dialometer.web.dashboard.running_studies import NoStudy
+from dialometer.web.dashboard.translating import explained, translated
 
 N_PER_PAGE = 50
 N_TRIES = 5
@@ -93,7 +94,9 @@ def add(dashboard: Dashboard, request: PageRequest) -> Response:
     new = edited(text, {**data, "languages": [*known, tag]})
     Versions(folder).save(STUDY_FILE, new.encode(), request.account.name, request.at_ms, hash_of(before))
     dashboard.note(request, "added a language", f"{request.study}: {tag}")
-    return dashboard.redirect(f"/studies/{request.study}/languages/{tag}", request, f"Added {own_name(tag)}.")
+    return dashboard.redirect(
+        f"/studies/{request.study}/languages/{tag}", request, translated("Added {1}.", own_name(tag))
+    )
 
 
 @page(f"{PLACE}/{{language}}", role="viewer")
@@ -171,7 +174,8 @@ def bring_back(dashboard: Dashboard, request: PageRequest) -> Response:
     new = file_content(study, language, taken)
     Versions(folder).save(path.name, new, request.account.name, request.at_ms, base)
     dashboard.note(request, "imported translations", f"{request.study}, {language}: {taken.in_words}")
-    said = f"Translations in {Path(name).name}: {taken.in_words}."
+    words = ", ".join(map(explained, taken.in_words.split(", ")))
+    said = translated("Translations in {1}: {2}.", Path(name).name, words)
     return dashboard.redirect(f"/studies/{request.study}/languages/{language}", request, said)
 
 

@@ -8,6 +8,7 @@ from dialometer.design.versions import Version, Versions
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.making import changed_lines, editable_folder
 from dialometer.web.dashboard.running_studies import NoStudy
+from dialometer.web.dashboard.translating import translated
 from dialometer.web.server.requests import small_number
 
 MOST_VERSIONS = 500
@@ -50,7 +51,7 @@ def restore(dashboard: Dashboard, request: PageRequest) -> Response:
         chosen.file, kept.content(chosen.content) if chosen.content else None, request.account.name, request.at_ms
     )
     dashboard.note(request, "restored a version", f"{chosen.file}, version {chosen.number}")
-    said = f"Restored {chosen.file} as it was in version {chosen.number}."
+    said = translated("Restored {1} as it was in version {2}.", chosen.file, chosen.number)
     where = f"/studies/{request.study}/files" + (f"/{chosen.file}" if chosen.content else "")
     return dashboard.redirect(where, request, said)
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.exploring import address_of, chosen, offered, report_options
 from dialometer.web.dashboard.pages.after.results import figures_of, written
+from dialometer.web.dashboard.translating import translated
 
 KINDS = {"svg": "image/svg+xml", "png": "image/png", "csv": "text/csv; charset=utf-8"}
 
@@ -21,7 +22,7 @@ def explore(dashboard: Dashboard, request: PageRequest) -> Response:
     offers, choice = offered(running.study), chosen(request)
     only = report_options(offers, choice)
     if not only:
-        return dashboard.redirect(f"/studies/{running.name}/results", request, "Choose what to explore.")
+        return dashboard.redirect(f"/studies/{running.name}/results", request, translated("Choose what to explore."))
     options = (*dashboard.report_options(running, request.group), *only)
     status = dashboard.reports.latest(running, request.account.name, options)
     words = "; ".join(only[1::2])

@@ -18,6 +18,7 @@ from dialometer.web.dashboard.charts import band, interval
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.exploring import chosen, offered
 from dialometer.web.dashboard.live_report import LiveReport
+from dialometer.web.dashboard.translating import translated
 
 _DECIMAL = re.compile(r"\d\.\d")
 ON_AGREEMENT = ("agreement", "consistency")
@@ -45,7 +46,9 @@ def report(dashboard: Dashboard, request: PageRequest) -> Response:
     status = dashboard.reports.latest(running, request.account.name, dashboard.report_options(running, request.group))
     if status.newest is None:
         return dashboard.redirect(
-            f"/studies/{running.name}/results", request, "The report is not ready yet; try again in a moment."
+            f"/studies/{running.name}/results",
+            request,
+            translated("The report is not ready yet; try again in a moment."),
         )
     dashboard.note(request, "downloaded the report")
     name = f'attachment; filename="{running.name}-report.html"'
@@ -94,8 +97,10 @@ def _bar(headline: Headline) -> object | None:
     bar = interval_bar(headline.estimate)
     if bar is None:
         return None
-    where = f"; the mark is at {bar.reference_text}" if bar.reference is not None else ""
-    return interval(bar.value, bar.low, bar.high, bar.reference, f"The value within its interval{where}.")
+    alt = translated("The value within its interval.")
+    if bar.reference is not None:
+        alt = translated("The value within its interval; the mark is at {1}.", bar.reference_text)
+    return interval(bar.value, bar.low, bar.high, bar.reference, alt)
 
 
 def tables_of(section: Section, at_most: int = 3) -> list[Any]:
@@ -113,8 +118,10 @@ def history(headline: Headline, looks: Sequence[Look]) -> object | None:
     if len({point[0] for point in points}) < 2:
         return None
     last = points[-1]
-    alt = f"{headline.label} from look to look, last {last[1]:.3g} with interval {last[2]:.3g} to {last[3]:.3g}."
-    return band(points, "judgments", alt)
+    alt = translated(
+        "{1} from look to look, last {2} with interval {3} to {4}.", headline.label, *(f"{n:.3g}" for n in last[1:])
+    )
+    return band(points, translated("judgments"), alt)
 
 
 # The same content gives the same bytes.

@@ -13,6 +13,7 @@ from starlette.routing import Route
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.live_report import LiveReport
 from dialometer.web.dashboard.login import DeadLink
+from dialometer.web.dashboard.translating import translated
 
 MAX_NOTE = 200
 
@@ -30,7 +31,7 @@ def share(dashboard: Dashboard, request: PageRequest) -> Response:
     newest = dashboard.reports.latest(running, request.account.name).newest
     if newest is None or not newest.shared:
         return dashboard.redirect(
-            f"/studies/{running.name}/share", request, "The report is not ready yet; try again in a moment."
+            f"/studies/{running.name}/share", request, translated("The report is not ready yet; try again in a moment.")
         )
     token = secrets.token_urlsafe(32)
     about = contents(newest) | {"note": request.form.get("note", "").strip()[:MAX_NOTE]}
@@ -45,7 +46,7 @@ def revoke(dashboard: Dashboard, request: PageRequest) -> Response:
     number = int(request.params["number"])
     dashboard.shared.revoke(request.study, number, request.account.name, request.at_ms)
     dashboard.note(request, "revoked a link to the report", f"link {number}")
-    return dashboard.redirect(f"/studies/{request.study}/share", request, "The link no longer works.")
+    return dashboard.redirect(f"/studies/{request.study}/share", request, translated("The link no longer works."))
 
 
 def contents(live: LiveReport) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from dialometer.web.dashboard.second_factor import (
     new_recovery_codes,
     new_secret,
 )
+from dialometer.web.dashboard.translating import explained_error, filled, translated
 
 
 @page("/accounts", role="owner")
@@ -48,7 +49,9 @@ def invite(dashboard: Dashboard, request: PageRequest) -> Response:
     what = f"{role} of {study}" if study else role
     token = dashboard.login.invite(role, by=request.account.name, at_ms=request.at_ms, study=study)
     dashboard.note(request, "invited", what)
-    return _page(dashboard, request, f"/dashboard/join?token={token}", f"a new account with the role {what}")
+    return _page(
+        dashboard, request, f"/dashboard/join?token={token}", translated("a new account with the role {1}", what)
+    )
 
 
 @page("/accounts/{id:number}/reset", role="owner", method="POST")
@@ -57,7 +60,9 @@ def reset(dashboard: Dashboard, request: PageRequest) -> Response:
     account = _account(dashboard, request)
     token = dashboard.login.invite(account.role, by=request.account.name, at_ms=request.at_ms, account_id=account.id)
     dashboard.note(request, "made a link for a new password", account.name)
-    return _page(dashboard, request, f"/dashboard/join?token={token}", f"a new password for {account.name}")
+    return _page(
+        dashboard, request, f"/dashboard/join?token={token}", translated("a new password for {1}", account.name)
+    )
 
 
 @page("/accounts/{id:number}/change", role="owner", method="POST")
@@ -65,29 +70,29 @@ def change(dashboard: Dashboard, request: PageRequest) -> Response:
     """Another role, or an account closed or opened again. Accounts are never deleted: the logs name them."""
     account = _account(dashboard, request)
     what = request.form.get("what", "")
+    message: tuple[str, ...]
     if what == "role":
         role = _role(request)
         dashboard.accounts.change(account.id, role=role)
-        message = f"{account.name} is now {role}."
+        message = "{1} is now {2}.", account.name, translated(role)
     elif what in ("close", "open"):
         dashboard.accounts.change(account.id, is_active=what == "open")
-        message = f"The account {account.name} is {'open again' if what == 'open' else 'closed'}."
+        message = "The account {1} is open again." if what == "open" else "The account {1} is closed.", account.name
     elif what == "no second factor":
         dashboard.accounts.set_second_factor(account.id, None)
-        message = f"The second factor of {account.name} is off."
+        message = "The second factor of {1} is off.", account.name
     elif what == "study":
         study, role_there = _study(dashboard, request), request.form.get("role", "")
         given = _role(request, STUDY_ROLES) if role_there else None
         dashboard.accounts.set_study_role(account.id, study, given)
-        message = (
-            f"{account.name} is now {given} of {study}."
-            if given
-            else f"{account.name} has no role of its own in {study}."
-        )
+        message = "{1} has no role of its own in {2}.", account.name, study
+        if given:
+            message = "{1} is now {2} of {3}.", account.name, translated(given), study
     else:
         raise DialometerError("this is no change", remedy="go back and choose again")
-    dashboard.note(request, "changed an account", message)
-    return dashboard.redirect("/accounts", request, message)
+    text, *values = message
+    dashboard.note(request, "changed an account", filled(text, *values))
+    return dashboard.redirect("/accounts", request, translated(text, *values))
 
 
 @page("/me", role="guest")
@@ -112,7 +117,11 @@ def second_factor(dashboard: Dashboard, request: PageRequest) -> Response:
 
 def _new_factor(dashboard: Dashboard, request: PageRequest, secret: str, error: str = "") -> Response:
     address = app_address(secret, request.account.name, urlsplit(request.origin).netloc)
-    content = {"secret": secret, "signature": request.sign(secret), "code": qr_svg(address, "QR code for your app")}
+    content = {
+        "secret": secret,
+        "signature": request.sign(secret),
+        "code": qr_svg(address, translated("QR code for your app")),
+    }
     return dashboard.show("second_factor.html", request, **content, error=error, codes=(), tab="me")
 
 
@@ -123,11 +132,14 @@ def turn_on(dashboard: Dashboard, request: PageRequest) -> Response:
     if not hmac.compare_digest(request.sign(secret).encode(), signature.encode("utf-8", "replace")):
         raise DialometerError("this form is too old", remedy="begin again")
     if not is_right(request.form.get("password", ""), request.account.password_hash):
-        return _new_factor(dashboard, request, secret, "The password is not right.")
+        return _new_factor(dashboard, request, secret, translated("The password is not right."))
     step = matching_step(secret, request.form.get("code", "")[:20], request.at_ms)
     if step is None:
         return _new_factor(
-            dashboard, request, secret, "These digits are not right. Check the clock of the phone, and type the newest."
+            dashboard,
+            request,
+            secret,
+            translated("These digits are not right. Check the clock of the phone, and type the newest."),
         )
     codes = new_recovery_codes()
     dashboard.accounts.set_second_factor(request.account.id, secret, [clean_code(code) for code in codes], step)
@@ -139,10 +151,10 @@ def turn_on(dashboard: Dashboard, request: PageRequest) -> Response:
 def turn_off(dashboard: Dashboard, request: PageRequest) -> Response:
     """Turns the second factor off, with the password."""
     if not is_right(request.form.get("old", ""), request.account.password_hash):
-        return _own_page(dashboard, request, factor_error="The password is not right.")
+        return _own_page(dashboard, request, factor_error=translated("The password is not right."))
     dashboard.accounts.set_second_factor(request.account.id, None)
     dashboard.note(request, "turned the second factor off", request.account.name)
-    return dashboard.redirect("/me", request, "The second factor is off.")
+    return dashboard.redirect("/me", request, translated("The second factor is off."))
 
 
 @page("/me", role="guest", method="POST")
@@ -151,14 +163,14 @@ def new_password(dashboard: Dashboard, request: PageRequest) -> Response:
     form = request.form
     error = ""
     if not is_right(form.get("old", ""), request.account.password_hash):
-        error = "The old password is not right."
+        error = translated("The old password is not right.")
     elif form.get("password", "") != form.get("again", ""):
-        error = "The two new passwords differ."
+        error = translated("The two new passwords differ.")
     if not error:
         try:
             hashed = hash_password(form.get("password", ""), request.account.name)
         except DialometerError as problem:
-            error = str(problem)
+            error = explained_error(problem)
         else:
             dashboard.accounts.change(request.account.id, password_hash=hashed)
             dashboard.note(request, "changed the password", request.account.name)

@@ -10,6 +10,7 @@ from dialometer.errors import DialometerError
 from dialometer.storage.access.comments import MAX_LENGTH
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.form import STEPS
+from dialometer.web.dashboard.translating import translated
 
 PARTS: Mapping[str, str] = {
     "": "The whole study",
@@ -51,7 +52,7 @@ def say(dashboard: Dashboard, request: PageRequest) -> Response:
     name, text = request.account.name, request.form.get("text", "")
     number = dashboard.comments.add(request.study, part, text, name, request.at_ms, reply_to=reply_to)
     dashboard.note(request, "commented", f"comment {number}, {PARTS[part].lower()}")
-    return _back(dashboard, request, "Your comment is saved.")
+    return _back(dashboard, request, translated("Your comment is saved."))
 
 
 @page("/studies/{study}/comments/{number:number}/resolve", role="viewer", method="POST")
@@ -60,7 +61,7 @@ def resolve(dashboard: Dashboard, request: PageRequest) -> Response:
     number, is_resolved = int(request.params["number"]), request.form.get("do") != "open"
     dashboard.comments.resolve(request.study, number, request.account.name, request.at_ms, is_resolved=is_resolved)
     dashboard.note(request, "resolved a comment" if is_resolved else "opened a comment again", f"comment {number}")
-    return _back(dashboard, request, "Resolved." if is_resolved else "Open again.")
+    return _back(dashboard, request, translated("Resolved." if is_resolved else "Open again."))
 
 
 def _back(dashboard: Dashboard, request: PageRequest, message: str) -> Response:

@@ -24,6 +24,7 @@ from dialometer.storage.access.shared_reports import SharedReport
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.login import DeadLink
 from dialometer.web.dashboard.pages.preview import Preview
+from dialometer.web.dashboard.translating import translated
 
 VALID_DAYS = 60
 DAY_MS = 86_400_000
@@ -72,16 +73,16 @@ def _steps(preview: Preview) -> Iterator[tuple[str, int]]:
     """The screens to show, with what they are; of items one for each block and set of criteria."""
     seen: set[tuple[str, str, tuple[str, ...]]] = set()
     for number, step in enumerate(preview.flow.path(preview.session).steps):
-        kind, block = WORDS.get(step.kind, step.kind), ""
+        kind, block = translated(WORDS.get(step.kind, step.kind)), ""
         if step.task is not None:
             block = preview.study.items_by_id[step.task.item_id].block
-            kind = f"practice {kind}" if step.task.is_practice else kind
+            kind = translated("practice items") if step.task.is_practice else kind
             key = (kind, block, step.criteria)
             if key in seen:
                 continue
             seen.add(key)
         yield f"{kind[:1].upper()}{kind[1:]}{f' ({block})' if block else ''}", number
-    yield "The end", preview.n_steps
+    yield translated("The end"), preview.n_steps
 
 
 @page("/studies/{study}/review", role="viewer")
@@ -106,7 +107,7 @@ def revoke(dashboard: Dashboard, request: PageRequest) -> Response:
     number = int(request.params["number"])
     dashboard.shared.revoke(request.study, number, request.account.name, request.at_ms)
     dashboard.note(request, "revoked a link for reviewers", f"link {number}")
-    return dashboard.redirect(f"/studies/{request.study}/review", request, "The link no longer works.")
+    return dashboard.redirect(f"/studies/{request.study}/review", request, translated("The link no longer works."))
 
 
 def working_links(dashboard: Dashboard, request: PageRequest) -> list[SharedReport]:
