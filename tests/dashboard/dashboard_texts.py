@@ -101,6 +101,9 @@ def of_pages() -> set[str]:
             found |= set(_texts(call.args[1]))
         elif name in ("note", "add") and len(call.args) > 1 and not isinstance(call.func, ast.Name):
             found |= {text for text in _texts(call.args[1]) if " " in text or text in ("invited", "commented")}
+    for name, call in _calls(PACKAGE / "cli"):
+        if name == "log_action":
+            found |= set(_texts(call.args[2]))
     for tree in _trees(DASHBOARD):  # messages that wait in a tuple with what fills them in
         for node in ast.walk(tree):
             if (

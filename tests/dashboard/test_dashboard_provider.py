@@ -320,3 +320,24 @@ def test_without_a_provider_there_is_no_such_page(make_site, tmp_path):
         .headers["location"]
         .startswith("/dashboard/login")
     )
+
+
+def test_an_owner_unlinks_an_account_that_keeps_a_way_to_sign_in(site, provider):
+    ada = site.owner_name
+    ada.get("/me")
+    ada.get(go(ada, link=re.search(r"/dashboard/provider\?link=(\w+)", ada.page)[1]))
+    ada.get("/accounts")
+    assert "Unlink OpenID Connect from ada" in ada.text
+    number = re.search(r"/accounts/(\d+)/change", ada.page)[1]
+    made = site.visitor()
+    provider.user = {**provider.user, "sub": "s-eve", "email": "eve@example.org"}
+    made.get("/login")
+    made.get(go(made))
+    ada.get("/accounts")
+    other = max(re.findall(r"/accounts/(\d+)/change", ada.page), key=int)
+    assert ada.post(f"/accounts/{other}/change", {"what": "unlink"}).status == 409
+    assert "could no longer sign in" in ada.text
+    ada.get("/accounts")
+    ada.post(f"/accounts/{number}/change", {"what": "unlink"})
+    assert ("ada", "changed an account", "The account ada signs in with its password only.") in log(site)
+    assert ada.get("/me").response.url.path == "/dashboard/login", "sign-ins by the provider end"

@@ -73,3 +73,27 @@ def test_a_link_for_reviewers_is_revoked(site):
     ada.get("/studies/likert/review")
     ada.post("/studies/likert/review")
     assert "None yet." in ada.get("/studies/likert/share").text, "a link for review is no copy of a report"
+
+
+def test_the_document_in_every_language_of_the_study(site):
+    ada, stranger = site.owner(), site.visitor()
+    folder = site.studies.folders.folder("draft")
+    text = (folder / "study.yaml").read_text(encoding="utf-8")
+    (folder / "study.yaml").write_text(f"languages: [en, de]\n{text}", encoding="utf-8")
+    (folder / "translations.de.yaml").write_text('title: {text: "Die Sitzungen"}\n', encoding="utf-8")
+    try:
+        ada.get("/studies/draft/review", language="de")
+        assert '<html lang="de"' in ada.page
+        assert '<h1 lang="de" dir="ltr">Die Sitzungen</h1>' in ada.page
+        assert "Was über Bewertende aufbewahrt wird" in ada.text
+        assert "Weiter" in ada.text, "the rater's buttons too"
+        assert 'href="?language=en"' in ada.page
+        ada.get("/studies/draft/review")
+        assert '<html lang="en"' in ada.page
+        ada.post("/studies/draft/review")
+        path = re.search(r'class="one-time">([^<]+)<', ada.page)[1].partition("/dashboard")[2]
+        assert "Die Sitzungen" in stranger.get(path, language="de").text
+        assert '<html lang="en"' in stranger.get(path, language="xx").page
+    finally:
+        (folder / "study.yaml").write_text(text, encoding="utf-8")
+        (folder / "translations.de.yaml").unlink()

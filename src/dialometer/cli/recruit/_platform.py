@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
 from dialometer.errors import DialometerError
 from dialometer.model.file_names import DATABASE_FILE
@@ -135,6 +136,7 @@ def draft(
             payload = platform.with_filter_numbers(payload, api)
             made = api.create_draft(payload)
         ledger.note_study(str(made["id"]))
+        log_action(folder, "", "made a draft on the platform", str(made["id"]))
     if as_json:
         typer.echo(json.dumps({"is_live": live, "sent" if live else "would_send": payload, "study": made}, indent=2))
         return
@@ -162,6 +164,7 @@ def _transition(action: Transition, done: str) -> Callable[..., None]:
         if live:
             with _open_api(context) as api:
                 status = str(api.transition(identity, action).get("status", ""))
+            log_action(folder, "", "changed the study on its platform", action)
         if as_json:
             outcome = {"is_live": live, "study_id": identity, "action": action, "status": status}
             typer.echo(json.dumps(outcome, indent=2))
@@ -246,6 +249,7 @@ def approve(
     if live and chosen:
         with _open_api(context) as api:
             api.approve(chosen)
+        log_action(folder, database, "approved submissions", f"{len(chosen):,}")
     if as_json:
         typer.echo(json.dumps({"is_live": live, "approved" if live else "would_approve": chosen}, indent=2))
         return
@@ -291,6 +295,7 @@ def return_(
         with _open_api(context) as api:
             for identity in submission:
                 api.request_return(identity, reason)
+        log_action(folder, "", "asked raters to return their places", f"{len(submission):,}")
     if as_json:
         typer.echo(json.dumps({"is_live": live, "submissions": submission, "reasons": reason}, indent=2))
         return
@@ -326,6 +331,7 @@ def bonus(
         ledger = Ledger(folder, _name(context))
         with _open_api(context) as api:
             payments = pay_bonuses(api, ledger, _study_id(context, folder, study_id), amounts, bonuses)
+        log_action(folder, database, "paid bonuses", f"{total:.2f} {currency}")
     if as_json:
         outcome = {"is_live": live, "bonuses": bonuses, "total": f"{total:.2f}", "payments": payments}
         typer.echo(json.dumps(outcome, indent=2))

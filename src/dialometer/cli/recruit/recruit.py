@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, Database, StudyDir, open_study
 from dialometer.cli.recruit._platform import platform_commands
 
@@ -118,6 +119,7 @@ def invite(
         target.write_text(made.as_csv(), encoding="utf-8")
     except OSError as error:
         raise DialometerError(f"the list cannot be written: {error.strerror}", where=str(target)) from error
+    log_action(folder, "", "made links for raters", f"{n_added:,}")
     if as_json:
         summary = {"people": len(made.rows), "new": made.n_new, "added": n_added, "list": str(target)}
         typer.echo(json.dumps(summary, indent=2))
@@ -185,6 +187,7 @@ def links(
         target.write_text(content, encoding="utf-8")
     except OSError as error:
         raise DialometerError(f"the list cannot be written: {error.strerror}", where=str(target)) from error
+    log_action(folder, database, "made links for raters", f"{n_people:,}")
     if as_json:
         summary = {"people": n_people, "list": str(target), "days": days or None, "is_required": recruitment.signed}
         typer.echo(json.dumps(summary, indent=2))
@@ -226,6 +229,7 @@ def adjudicators(
         key = store.secrets.get(SIGNING, now_ms())
         n_waiting = sum(one.state == "waiting" for one in standing(study, store))
     made = {name: link_of(key, url, name, expires) for name in dict.fromkeys(names)}
+    log_action(folder, database, "made links for adjudicators", ", ".join(made))
     if as_json:
         typer.echo(json.dumps({"links": made, "waiting": n_waiting}, indent=2, ensure_ascii=False))
         return

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, Database, StudyDir, check_place, open_store, open_study
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def add_to(app: typer.Typer) -> None:
         settings = {"seed": seed, "n_resamples": resamples, "sources": sources}
         with TemporaryDirectory(prefix="dialometer-archive-") as inside, show_steps() as step:
             summary = _write(Path(inside), target, folder, study, database, settings, step)
+        log_action(folder, database, "archived the study", target.name)
         if as_json:
             typer.echo(json.dumps(summary, indent=2, ensure_ascii=False))
         else:

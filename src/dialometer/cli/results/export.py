@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def add_to(app: typer.Typer) -> None:
             target = out or folder / f"{training.value}.jsonl"
             with open_store(folder, database, create=False) as store:
                 _write_training(study, store, training, target, criterion, force=force, as_json=as_json)
+            log_action(folder, database, "downloaded the data", str(target))
             return
         with open_store(folder, database, create=False) as store:
             written = export_study(
@@ -122,6 +124,7 @@ def add_to(app: typer.Typer) -> None:
                 force=force,
                 report=_reporter(),
             )
+        log_action(folder, database, "downloaded the data", str(written.folder))
         if as_json:
             typer.echo(json.dumps({"folder": str(written.folder), **written.manifest}, indent=2, ensure_ascii=False))
         else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, Database
 from dialometer.model.file_names import DATABASE_FILE
 
@@ -95,6 +96,8 @@ def add_to(app: typer.Typer) -> None:
                 with_rules=rules,
                 report=report,
             )
+        if not dry_run:
+            log_action(folder, database, "imported judgments", ", ".join(file.name for file in files))
         if as_json:
             typer.echo(json.dumps(_as_json(done), indent=2, ensure_ascii=False, default=str))
         else:

@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from dialometer.agents import AGENTS
 from dialometer.agents.chat_model import ChatModel
+from dialometer.cli.audit import log_action
 from dialometer.cli.console import ProgressBar, results
 from dialometer.cli.options import open_store
 from dialometer.cli.study.simulate import _left_key
@@ -193,6 +194,7 @@ def take_part(settings: JudgeSettings, raters: int, *, url: str, api_key: str, d
         else:
             with open_store(settings.folder, database) as store:
                 outcomes.append((judge.name, asking, run(LocalAccess(Flow(settings.study, store)))))
+            log_action(settings.folder, database, "let a model judge", judge.name)
     if as_json:
         told = [
             {**asdict(progress), "cost": _cost(settings, progress.spent), "folder": str(settings.folder / JUDGE_FOLDER)}
@@ -281,6 +283,7 @@ def judge_items(
             if write_to is not None:
                 write_batch(asking.client, write_to)
             outcomes.append((asking, progress, read))
+    log_action(settings.folder, database, "let a model judge", ", ".join(judge.name for judge, _ in judges))
     _tell_items(outcomes, settings, write_to=write_to, as_json=as_json)
     was_judged = any(progress.n_judgments or progress.n_known for _, progress, _ in outcomes)
     if any(progress.stopped for _, progress, _ in outcomes) or not (was_judged or write_to is not None):

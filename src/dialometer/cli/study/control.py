@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
 
 if TYPE_CHECKING:
@@ -64,12 +65,22 @@ def add_to(app: typer.Typer) -> None:
             else:
                 store.control.set_state(STATES[action], by=by, reason=why, at_ms=at_ms)
         what = study.spec.name if index is None else study.cell_label(study.cells[index])
+        log_action(folder, database, _logged(action, index), why if index is None else f"{what}: {why}")
         if as_json:
             done = {"study": study.spec.name, "condition": condition, "action": action, "reason": why}
             typer.echo(json.dumps({**done, "quota": number} if action == "quota" else done, ensure_ascii=False))
             return
         new_state = _quota(number) if action == "quota" else STATES[action] if index is None else CELL_STATES[action]
         results.print(f"{escape(what)} is now {new_state}" if action != "quota" else f"{escape(what)}: {new_state}")
+
+
+def _logged(action: str, condition: int | None) -> str:
+    """The words of the dashboard's log for the same decision."""
+    if action == "quota":
+        return "set a quota"
+    if condition is not None:
+        return "opened a condition" if action == "start" else "closed a condition"
+    return {"start": "started the study", "pause": "paused the study", "close": "closed the study"}[action]
 
 
 def _quota(number: int | None) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, StudyDir
 
 
@@ -31,6 +32,7 @@ def add_to(app: typer.Typer) -> None:
         study, problems = check_all(folder)
         study = without_errors(study, problems)
         version = freeze(study, folder, datetime.now(UTC), is_new_version=new_version)
+        log_action(folder, "", "froze the study", f"version {version['version']}, {version['fingerprint'][:12]}")
         if as_json:
             lock = {key: version[key] for key in ("version", "frozen_at", "fingerprint")}
             typer.echo(json.dumps({"study": study.spec.name, **lock, "lock": str(folder / LOCK_FILE)}))

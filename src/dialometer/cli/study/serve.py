@@ -324,6 +324,9 @@ def _prepare(study_folders: StudyFolders, *, is_asked: bool, starts_empty: bool)
     """
     from datetime import UTC, datetime
 
+    from dialometer.cli.audit import command_line_user
+    from dialometer.flow.engine import now_ms
+    from dialometer.storage.access.audit_log import AuditLog
     from dialometer.storage.safety.start import refuse_foreign_log, refuse_lost_answers, start_empty
     from dialometer.web.dashboard.login import first_owner_token
     from dialometer.web.server.turns import TurnTakingStore
@@ -340,7 +343,10 @@ def _prepare(study_folders: StudyFolders, *, is_asked: bool, starts_empty: bool)
             refuse_lost_answers(folder, store.database)
     store = TurnTakingStore.open(study_folders.accounts_database())
     try:
-        return first_owner_token(store.accounts, is_asked=is_asked)
+        token = first_owner_token(store.accounts, is_asked=is_asked)
+        if token:
+            AuditLog(store.database).add(command_line_user(), "invited", "owner", now_ms())
+        return token
     finally:
         store.close()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ def add_to(app: typer.Typer) -> None:
                 settled = settle(study, access, truth, n_adjudicators=adjudicators, seed=seed, start_ms=last_ms)
             judged = simulate_judges(study, store, truth, seed=seed, at_ms=start_ms)
             _tell(study, store, progress, settled, judged, as_json=as_json)
+        log_action(folder, database, "simulated raters", f"seed {seed}")
         if not as_json:
             _tell_next(folder, database, kept)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, StudyDir
 
 if TYPE_CHECKING:
@@ -59,8 +60,10 @@ def add_to(app: typer.Typer) -> None:
             raise DialometerError("a translator's file is for one language", remedy="add --language")
         if export is not None:
             _export(study, into[0], export)
+            log_action(folder, "", "exported translations", f"{into[0]}: {export.name}")
         if import_ is not None:
             _import(study, folder, into[0], import_)
+            log_action(folder, "", "imported translations", f"{into[0]}: {import_.name}")
         if export is None and import_ is None:
             _tell(study, into, as_json=as_json, lists=bool(language))
 

@@ -10,7 +10,7 @@ from dialometer.errors import StorageError
 from dialometer.storage.access.accounts import Account, Role
 from dialometer.storage.database import StorePart
 from dialometer.storage.rows import token_hash
-from dialometer.storage.schema import accounts, identities, provider_requests
+from dialometer.storage.schema import accounts, identities, provider_requests, sign_ins
 
 NO_PASSWORD = ""
 """The hash of accounts that sign in at a provider only: no password matches it."""
@@ -73,6 +73,18 @@ class Identities(StorePart):
             if holder is None:
                 row = {"issuer": issuer, "subject": subject, "account_id": account_id}
                 connection.execute(insert(identities), row)
+
+    def unlink(self, account_id: int) -> None:
+        """Take the provider from an account and end its sign-ins; refused where it has no password to sign in with."""
+        with self.database.assigning() as connection:
+            known = select(accounts.c.password_hash).where(accounts.c.id == account_id)
+            if connection.scalar(known) == NO_PASSWORD:
+                raise StorageError(
+                    "this account has no password and could no longer sign in",
+                    remedy="make it a link for a new password first",
+                )
+            connection.execute(delete(identities).where(identities.c.account_id == account_id))
+            connection.execute(delete(sign_ins).where(sign_ins.c.account_id == account_id))
 
     # on the way to the provider and back
 

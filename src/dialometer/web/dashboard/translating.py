@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -223,6 +224,16 @@ class BoardLanguage:
 def current_language() -> str:
     """The language of the request that is being answered."""
     return _current.get()
+
+
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """Pages that are drawn inside are in the language nearest to this one; in that of the request where there is none."""
+    before = _current.set(nearest_language([language], dashboard_languages()) or current_language())
+    try:
+        yield
+    finally:
+        _current.reset(before)
 
 
 def choose_language(query: bytes, headers: Mapping[bytes, bytes]) -> str:

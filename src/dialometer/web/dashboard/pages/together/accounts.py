@@ -81,6 +81,9 @@ def change(dashboard: Dashboard, request: PageRequest) -> Response:
     elif what == "no second factor":
         dashboard.accounts.set_second_factor(account.id, None)
         message = "The second factor of {1} is off.", account.name
+    elif what == "unlink":
+        Identities(dashboard.accounts.database).unlink(account.id)
+        message = "The account {1} signs in with its password only.", account.name
     elif what == "study":
         study, role_there = _study(dashboard, request), request.form.get("role", "")
         given = _role(request, STUDY_ROLES) if role_there else None

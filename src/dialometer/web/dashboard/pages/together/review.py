@@ -19,12 +19,13 @@ from starlette.routing import Route
 from dialometer.design.protocol import protocol
 from dialometer.exchange.inventory import ANSWERS, EXPLAINED, IDENTIFIERS, NOT_STORED, STUDY, free_texts
 from dialometer.flow.engine import now_ms
+from dialometer.flow.language import is_right_to_left, own_name
 from dialometer.model.study import Study
 from dialometer.storage.access.shared_reports import SharedReport
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.login import DeadLink
 from dialometer.web.dashboard.pages.preview import Preview
-from dialometer.web.dashboard.translating import translated
+from dialometer.web.dashboard.translating import speaking, translated
 
 VALID_DAYS = 60
 DAY_MS = 86_400_000
@@ -56,11 +57,11 @@ class ReviewScreen:
     content: Markup
 
 
-def screens(study: Study) -> list[ReviewScreen]:
+def screens(study: Study, language: str = "") -> list[ReviewScreen]:
     """Every kind of screen of every condition, once; of items the first of each block, since the others differ in content."""
     found: dict[tuple[str, str], list[str]] = {}
     for cell, condition in enumerate(study.cells):
-        preview = Preview(study, cell)
+        preview = Preview(study, cell, language)
         for title, step in _steps(preview):
             main = _MAIN.search(preview.page(step))
             content = _NOT_SEEN.sub("", main[1] if main else "")
@@ -88,7 +89,7 @@ def _steps(preview: Preview) -> Iterator[tuple[str, int]]:
 @page("/studies/{study}/review", role="viewer")
 def review(dashboard: Dashboard, request: PageRequest) -> Response:
     """The document, for those who are signed in; editors can make a link to it."""
-    return HTMLResponse(document(dashboard, request.study, request))
+    return HTMLResponse(document(dashboard, request.study, request, language=request.query.get("language", "")))
 
 
 @page("/studies/{study}/review", role="editor", method="POST")
@@ -121,9 +122,20 @@ def has_ended(link: SharedReport, at_ms: int) -> bool:
     return at_ms > link.at_ms + VALID_DAYS * DAY_MS
 
 
-def document(dashboard: Dashboard, name: str, request: PageRequest | None, link: str = "") -> str:
-    """The whole document; without a request it is for somebody who came by a link."""
-    study = dashboard.studies.loaded(name)
+def document(dashboard: Dashboard, name: str, request: PageRequest | None, link: str = "", language: str = "") -> str:
+    """The whole document in one of the study's languages; without a request it is for somebody who came by a link.
+
+    Where a language is chosen, the words around the study's own are in it too, if the dashboard has it.
+    """
+    if language in dashboard.studies.loaded(name).spec.languages:
+        with speaking(language):
+            return _document(dashboard, name, request, link, language)
+    return _document(dashboard, name, request, link, "")
+
+
+def _document(dashboard: Dashboard, name: str, request: PageRequest | None, link: str, language: str) -> str:
+    source = dashboard.studies.loaded(name)
+    study = source.in_language(language or source.spec.language)
     days = {IDENTIFIERS: study.spec.privacy.identifiers_days, ANSWERS: study.spec.privacy.answers_days, STUDY: None}
     return dashboard.templates.render(
         "review.html",
@@ -131,7 +143,10 @@ def document(dashboard: Dashboard, name: str, request: PageRequest | None, link:
         study=name,
         spec=study.spec,
         numbers=protocol(study),
-        screens=screens(study),
+        screens=screens(source, language),
+        language=language or source.spec.language,
+        languages={tag: own_name(tag) for tag in source.spec.languages},
+        direction="rtl" if is_right_to_left(language or source.spec.language) else "ltr",
         n_conditions=len(study.cells),
         kept=[(one.what, one.why, days[one.until]) for one in EXPLAINED if one.table in ABOUT_PEOPLE],
         not_kept=NOT_STORED,
@@ -148,15 +163,16 @@ def public_routes(dashboard: Dashboard) -> list[Route]:
     """The address that reviewers are given."""
 
     async def read(request: Request) -> Response:
-        return await run_in_threadpool(_read, request.path_params["token"][:100])
+        language = request.query_params.get("language", "")
+        return await run_in_threadpool(_read, request.path_params["token"][:100], language)
 
-    def _read(token: str) -> Response:
+    def _read(token: str, language: str) -> Response:
         link = dashboard.shared.review(token)
         if link is None:
             raise DeadLink("this link does not work, or no longer", remedy="copy it whole, or ask for a new one")
         if has_ended(link, now_ms()):
             raise DeadLink("this link has ended", remedy="ask for a new one")
-        return HTMLResponse(document(dashboard, link.study, None), headers=HEADERS)
+        return HTMLResponse(document(dashboard, link.study, None, language=language), headers=HEADERS)
 
     return [Route("/dashboard/review/{token}", read, methods=["GET"])]
 
