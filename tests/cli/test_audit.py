@@ -34,7 +34,7 @@ def test_commands_are_logged_where_the_study_has_a_database(study, tmp_path):
     invoke("export", study, "--out", tmp_path / "out")
     invoke("check", study)
     invoke("status", study)
-    done = ["downloaded the data", "paused the study", "simulated raters"]
+    done = ["downloaded the data", "paused the study", "ran simulated raters"]
     assert logged(study / "study.db") == [(WHO, what, "likert") for what in done], "looking is not logged"
 
 

@@ -7,9 +7,10 @@ from functools import cache
 from pathlib import Path
 
 import dialometer
+from dialometer.design.load import load_study
 from dialometer.design.pairs import RULES
 from dialometer.design.schema import study_schema
-from dialometer.design.templates import all_about_templates
+from dialometer.design.templates import all_about_templates, template_folder
 from dialometer.errors import DialometerError
 from dialometer.exchange.inventory import EXPLAINED, NOT_STORED
 from dialometer.exchange.own_systems.item_columns import _COMMON, _COUNTS, _PLACES
@@ -42,7 +43,7 @@ WORDS = """
     judgments, screening, consent, instructions, item, chat, attention, comprehension, more, debriefing, entries, entry, raters,
     rater, items, texts, text, flags, disagreements, disagreement, judgments, judgment, Condition, Language, Item, supported, not
     supported, undecided, Table of items, Table of raters, Table of flags, Table of disagreements, Pay list, Audit log, of an
-    earlier version, command line
+    earlier version, command line, all raters
 """
 """States, kinds and headings that a page gets as a value."""
 ENDED = [
@@ -137,6 +138,7 @@ def of_lists() -> set[str]:
     )
     found |= set(_NOT_FINISHED.values()) | set(ENDED) | {words for _, words in PLACES}
     found |= {name.replace("_", " ") for name in QUALITY_RULES.names()}
+    found |= {" ".join(load_study(template_folder(one.name)).spec.description.split()) for one in all_about_templates()}
     return found | {one.question for one in all_about_templates() if one.question}
 
 
@@ -144,13 +146,14 @@ def of_lists() -> set[str]:
 def of_schema() -> set[str]:
     """Labels and help of the form."""
     found: set[str] = set()
-    waiting = [study_schema()]
+    waiting = [{key: study_schema()[key] for key in ("properties", "$defs")}]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
             if isinstance(node.get("properties"), dict):
                 found |= {label_of(key) for key in node["properties"]}
-                found |= {one["description"] for one in node["properties"].values() if "description" in one}
+            if isinstance(node.get("description"), str):
+                found.add(node["description"])
             waiting += node.values()
         elif isinstance(node, list):
             waiting += node

@@ -55,8 +55,8 @@ def add_to(app: typer.Typer) -> None:
                 stored = inventory(study, store, now_ms())
                 typer.echo(json.dumps(stored, indent=2, ensure_ascii=False)) if as_json else _show(stored, folder)
                 return
-        words = "withdrew a rater" if withdraw else "erased what is past its time"
-        log_action(folder, database, words)  # not who: the log stays when the rater is gone
+        # Not who: the log stays when the rater is gone.
+        log_action(folder, database, "withdrew a rater" if withdraw else "erased what is past its time")
         if as_json:
             typer.echo(json.dumps(done, indent=2, ensure_ascii=False))
         else:

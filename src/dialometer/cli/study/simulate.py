@@ -126,7 +126,7 @@ def add_to(app: typer.Typer) -> None:
                 settled = settle(study, access, truth, n_adjudicators=adjudicators, seed=seed, start_ms=last_ms)
             judged = simulate_judges(study, store, truth, seed=seed, at_ms=start_ms)
             _tell(study, store, progress, settled, judged, as_json=as_json)
-        log_action(folder, database, "simulated raters", f"seed {seed}")
+        log_action(folder, database, "ran simulated raters", f"seed {seed}")
         if not as_json:
             _tell_next(folder, database, kept)
 

@@ -111,7 +111,11 @@ def gold_results(study: Study, judgments: Sequence[Judgment]) -> list[GoldResult
             for wanted in rule.acceptable:
                 scale = study.judged_on(judgment.criterion, judgment.block, study.cells[0])
                 if judgment.criterion == wanted.criterion and wanted.system in ("", judgment.system):
-                    about = f"{wanted.criterion}{f' of {wanted.system}' if wanted.system else ''}"
+                    about = (
+                        wanted.criterion
+                        if not wanted.system
+                        else translated("{1} of {2}", wanted.criterion, wanted.system)
+                    )
                     given = f"{judgment.criterion} = {judgment.value}"
                     passed = wanted.passes(judgment.value, scale)
                     results.append(GoldResult(judgment.item_id, f"{about} {_words(wanted)}", given, passed))

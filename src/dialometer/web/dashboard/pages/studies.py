@@ -104,12 +104,12 @@ def draw(numbers: StudyNumbers) -> dict[str, object]:
             ),
         ),
         "cells": stacked_bars(
-            [BarRow(cell.label, (cell.finished, cell.active), cell.quota) for cell in numbers.cells],
+            [BarRow(translated(cell.label), (cell.finished, cell.active), cell.quota) for cell in numbers.cells],
             (translated("finished"), translated("active")),
             translated(
                 "Raters by condition: {1}",
                 "; ".join(
-                    translated("{1} {2} finished, {3} active", cell.label, cell.finished, cell.active)
+                    translated("{1} {2} finished, {3} active", translated(cell.label), cell.finished, cell.active)
                     for cell in numbers.cells
                 ),
             ),

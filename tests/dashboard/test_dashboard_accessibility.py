@@ -1,0 +1,104 @@
+"""The dashboard by keyboard and as a screen reader gets it: every page for making, translating, reading and discussing a study."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed")
+
+from dashboard_serving import serving_site
+from playwright.sync_api import Page, expect
+from test_dashboard_walk import come_in, examine, open_page  # noqa: F401
+
+from dialometer.design.templates import copy_template
+from dialometer.web.dashboard.pages.form import STEPS
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+DRAFT = [*(f"form/{step}" for step in STEPS), "files/study.yaml", "versions", "languages", "languages/de", "add-items"]
+DRAFT += ["pairs", "pairs/1", "preview", "freeze", "comments", "review"]
+RUNNING = ["", "raters", "raters/1", "items", "texts", "quality", "results", "control", "pay", "share"]
+INTERACTIVE = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']"
+REACHABLE = f"""() => [...document.querySelectorAll({INTERACTIVE!r})].filter(one =>
+  one.tabIndex >= 0 && !one.disabled && !one.closest('[inert]') && one.checkVisibility({{visibilityProperty: true}})
+  && !(one.type === 'radio' && one.name && one !== (document.querySelector(`input[name="${{CSS.escape(one.name)}}"]:checked`)
+       || document.querySelector(`input[name="${{CSS.escape(one.name)}}"]`))))"""
+MAX_INSIDE = 80
+"""What can be used inside a preview, which Tab passes through on its way."""
+NAMED = re.compile(
+    r"^\s*- (?:link|button|textbox|combobox|checkbox|radio|spinbutton|searchbox|slider|region|navigation)\b(.*)$"
+)
+"""Roles that a screen reader reads by their names; the name follows in quotes."""
+
+
+def read_out(page: Page, where: str) -> None:
+    """The tree that a screen reader gets: one main part, one first heading, a name for everything that can be used."""
+    page.evaluate(
+        "() => document.querySelectorAll('[inert]').forEach(one => one.remove())"
+    )  # not in the tree of browsers
+    tree = page.locator("body").aria_snapshot().splitlines()
+    assert sum(line.strip().startswith("- main") for line in tree) == 1, where
+    assert sum("heading" in line and "[level=1]" in line for line in tree) >= 1, where
+    nameless = [line for line in tree if (found := NAMED.match(line)) and '"' not in found[1] and "'" not in found[1]]
+    assert nameless == [], where
+
+
+def tab_through(page: Page, where: str) -> None:
+    """Tab comes to everything that can be used, in the order of the page, shows where it is, and leaves again."""
+    n = page.evaluate(f"() => {{ window.reachable = ({REACHABLE})(); window.reached = []; return reachable.length; }}")
+    page.evaluate("() => { document.activeElement?.blur(); window.scrollTo(0, 0); }")
+    missing = "() => reachable.filter(one => !reached.includes(one)).map(one => one.outerHTML.slice(0, 160))"
+    for pressed in range(n + MAX_INSIDE):
+        page.keyboard.press("Tab")
+        page.evaluate("() => reached.push(document.activeElement)")
+        if pressed >= n - 1 and not page.evaluate(missing):
+            break
+    assert page.evaluate(missing) == [], where
+    unseen = page.evaluate("""() => { const one = document.activeElement; const style = getComputedStyle(one);
+      return style.outlineStyle === 'none' && style.boxShadow === 'none' ? one.outerHTML.slice(0, 160) : '' }""")
+    assert unseen == "", where
+
+
+def test_every_page_by_keyboard_and_read_out(tmp_path, answered, open_page):  # noqa: F811
+    parent = tmp_path / "studies"
+    shutil.copytree(answered, parent)
+    copy_template("strategies", parent / "draft")
+    with (parent / "draft" / "study.yaml").open("a", encoding="utf-8") as file:
+        file.write("\nlanguages: [en, de]\n")
+    with serving_site(parent) as served:
+        page = open_page()
+        come_in(page, served.owner_link())
+        own = ["", "new", "accounts", "audit", "me"]
+        places = [*own, *(f"studies/draft/{path}" for path in DRAFT), *(f"studies/likert/{path}" for path in RUNNING)]
+        for place in places:
+            page.goto(f"{served.url}/dashboard/{place}")
+            examine(page, place)
+            read_out(page, place)
+            tab_through(page, place)
+
+
+def test_what_happens_is_announced(tmp_path, open_page):  # noqa: F811
+    """Messages are live regions; a mistake is named at its field; the skip link leads to the content. By keyboard alone."""
+    parent = tmp_path / "studies"
+    copy_template("compare", parent / "draft")
+    with serving_site(parent) as served:
+        page = open_page()
+        come_in(page, served.owner_link())
+        page.goto(f"{served.url}/dashboard/studies/draft/form/recruitment")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="To the content")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("main")).to_be_focused()
+        page.get_by_label("Pay cents", exact=True).fill("many")
+        page.keyboard.press("Enter")
+        wrong = page.get_by_label("Pay cents", exact=True)
+        expect(wrong).to_have_attribute("aria-invalid", "true")
+        described = wrong.get_attribute("aria-describedby") or ""
+        words = [page.locator(f"[id='{one}']").inner_text() for one in described.split()]
+        assert any("write a whole number" in one for one in words), "the mistake is read out with its field"
+        wrong.fill("24")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
