@@ -167,3 +167,22 @@ def test_items_in_their_own_form_stay_as_they_are(ada, parent, name):
     before = [json.loads(line) for line in content.splitlines()]
     assert items_in(parent / name) == before
     assert "No errors." in ada.text
+
+
+def test_rows_with_errors_are_left_out_where_somebody_wants_that(ada, parent):
+    drop(ada, "answers.csv", TABLE + ";Nothing was asked.;Nobody asked.;none\n")
+    assert "Leave out the rows with errors" in ada.text
+    assert ada.post("/studies/likert/add-items", {"use": "1"}).status == 422
+    ada.get("/studies/likert/add-items", skip="1")
+    assert "1 rows with errors are left out" in ada.text
+    assert "Leave out the rows" not in ada.text
+    ada.post("/studies/likert/add-items", {"use": "1", "skip": "1", "c3": "metadata", "how": "instead"})
+    assert "3 items taken over." in ada.text
+    assert len(items_in(parent / "likert")) == 3
+
+
+def test_labels_are_no_reference_responses(ada):
+    rows = "".join(f"Question {n}?,Answer {n}.,Other answer {n}.,{('first', 'second')[n % 2]}\n" for n in range(40))
+    drop(ada, "judged.csv", f"prompt,first,second,human\n{rows}")
+    chosen = ada.page.partition('name="c3"')[2].partition("</select>")[0]
+    assert 'value="metadata" selected' in chosen

@@ -239,7 +239,7 @@ def guessed_places(table: ItemTable, kind: ItemKind, systems: Sequence[str]) -> 
             guesses[column] = plain
         elif main and main not in guesses.values() and _is_main(column, kind):
             guesses[column] = main
-        elif kind == "responses" and plain in STANDARD:
+        elif kind == "responses" and plain in STANDARD and _varies(table, column):
             guesses[column] = "standard"
     rest = [
         column for column in table.columns if column not in guesses and column not in (DIALOGUE, BEFORE, LAST, TEXT)
@@ -276,7 +276,7 @@ def _guessed_systems(
     known = [column for column in rest if system_name(column) in systems]
     others = [column for column in rest if plain_name(column) not in ABOUT and _varies(table, column)]
     if LAST in table.columns and kind == "responses":
-        return {LAST: f"{key}:{system_name(Path(table.file).stem, 'system')}"}
+        return {LAST: f"{key}:{system_name(Path(table.file.removesuffix('.gz')).stem, 'system')}"}
     least, most = (2, 2) if kind == "transcript_pair" else (1 if responses else 2, MAX_SYSTEMS)
     chosen = known if len(known) >= 2 else others if least <= len(others) <= most else []
     return {column: f"{key}:{system_name(column, 'system')}" for column in chosen}

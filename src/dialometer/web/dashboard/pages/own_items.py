@@ -4,7 +4,7 @@ will see them, and what is wrong is told with line and remedy, as on the command
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -242,8 +242,21 @@ def _brought(draft: Draft, choices: Mapping[str, str], n_rows: int | None = N_LO
         new = table
     is_all = choices.get("how") == "more" or kind in ("chat", "arena", "candidate")
     systems = list(dict.fromkeys([*(draft.systems if is_all else ()), *new.systems]))
-    items, problems = new.checked(kind, {**draft.speakers, **new.speakers}, systems, draft.folder)
+    speakers = {**draft.speakers, **new.speakers}
+    items, problems = new.checked(kind, speakers, systems, draft.folder)
+    wrong = {problem.line for problem in problems if problem.severity == "error" and problem.line}
+    if choices.get("skip") and wrong < set(new.lines):
+        new = without_lines(new, wrong)
+        items, problems = new.checked(kind, speakers, systems, draft.folder)
     return Brought(table if isinstance(table, ItemTable) else None, places, new, systems, items, problems)
+
+
+def without_lines(new: NewItems, lines: Set[int]) -> NewItems:
+    """The items that are not of these lines of the file, with a note that says how many were left out."""
+    kept = [(row, line) for row, line in zip(new.rows, new.lines, strict=True) if line not in lines]
+    note = f"{len(new.rows) - len(kept):,} rows with errors are left out"
+    rows, kept_lines = [row for row, _ in kept], [line for _, line in kept]
+    return replace(new, rows=rows, lines=kept_lines, notes=[*new.notes, note])
 
 
 def _page(
@@ -263,7 +276,7 @@ def _page(
     kept = {
         name: value
         for name, value in choices.items()
-        if name in ("how", "system") or (name[:1] == "c" and small_number(name[1:]) is not None)
+        if name in ("how", "system", "skip") or (name[:1] == "c" and small_number(name[1:]) is not None)
     }
     shown = min(small_number(choices.get("n", "")) or 0, max(0, len(brought.items) - 1)) if brought else 0
     columns = [
@@ -289,6 +302,9 @@ def _page(
         shown=shown,
         n_shown=min(N_SHOWN, len(brought.items)) if brought else 0,
         problems=brought.problems[:N_PROBLEMS] if brought else [],
+        can_skip="skip" not in kept and any(one.line and one.severity == "error" for one in brought.problems)
+        if brought
+        else False,
         n_before=n_lines(draft.folder / draft.items_file),
         tab="form",
     )
