@@ -93,6 +93,11 @@ ALLOWED = {
     # The dashboard's earlier address and files, which still work.
     "src/dialometer/web/dashboard/running_studies.py": ("desk",),
     "src/dialometer/web/run.py": ("desk",),
+    # Labels of keys and descriptions of templates, as they are looked up.
+    **dict.fromkeys(
+        (f"src/dialometer/web/locales/{language}.json" for language in ("ar", "de", "es")),
+        ("people rate", "chat partners"),
+    ),
 }
 """Texts in which a word means something else."""
 

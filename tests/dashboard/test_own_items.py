@@ -169,13 +169,13 @@ def test_items_in_their_own_form_stay_as_they_are(ada, parent, name):
     assert "No errors." in ada.text
 
 
-def test_rows_with_errors_are_left_out_where_somebody_wants_that(ada, parent):
+def test_rows_with_errors_are_skipped_where_somebody_wants_that(ada, parent):
     drop(ada, "answers.csv", TABLE + ";Nothing was asked.;Nobody asked.;none\n")
-    assert "Leave out the rows with errors" in ada.text
+    assert "Skip the rows with errors" in ada.text
     assert ada.post("/studies/likert/add-items", {"use": "1"}).status == 422
     ada.get("/studies/likert/add-items", skip="1")
-    assert "1 rows with errors are left out" in ada.text
-    assert "Leave out the rows" not in ada.text
+    assert "1 rows with errors are skipped" in ada.text
+    assert "Skip the rows" not in ada.text
     ada.post("/studies/likert/add-items", {"use": "1", "skip": "1", "c3": "metadata", "how": "instead"})
     assert "3 items taken over." in ada.text
     assert len(items_in(parent / "likert")) == 3

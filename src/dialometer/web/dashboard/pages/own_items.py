@@ -252,9 +252,9 @@ def _brought(draft: Draft, choices: Mapping[str, str], n_rows: int | None = N_LO
 
 
 def without_lines(new: NewItems, lines: Set[int]) -> NewItems:
-    """The items that are not of these lines of the file, with a note that says how many were left out."""
+    """The items that are not of these lines of the file, with a note that says how many were skipped."""
     kept = [(row, line) for row, line in zip(new.rows, new.lines, strict=True) if line not in lines]
-    note = f"{len(new.rows) - len(kept):,} rows with errors are left out"
+    note = f"{len(new.rows) - len(kept):,} rows with errors are skipped"
     rows, kept_lines = [row for row, _ in kept], [line for _, line in kept]
     return replace(new, rows=rows, lines=kept_lines, notes=[*new.notes, note])
 
