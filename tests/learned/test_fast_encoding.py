@@ -13,6 +13,7 @@ from dialometer.neural import fast_encoding
 from dialometer.neural.encoder import TextEncoder
 from dialometer.neural.fast_encoding import BertShape, QuickBert, QuickTextEncoder, bert_graph, is_supported, n_levels
 from dialometer.neural.pretrained import PACKAGED, model_path
+from dialometer.neural.work import Work
 
 WORDS = [
     "hello", "thanks", "weather", "tomorrow", "music", "guitar", "awful", "great", "sorry", "boring",
@@ -109,6 +110,15 @@ def test_a_text_has_the_same_vector_whatever_is_encoded_beside_it():
     np.testing.assert_array_equal(together[::-1], quick.encode(texts[::-1]))
     for row in (0, 1, 5, len(texts) - 3, len(texts) - 1):
         np.testing.assert_array_equal(quick.encode([texts[row]])[0], together[row])
+
+
+def test_vectors_in_8_bits_have_a_cache_of_their_own(tmp_path):
+    work = Work(device="cpu", cache=tmp_path)
+    exact, rounded = TextEncoder(work=work), TextEncoder(work=work, in_8_bits=True)
+    one, two = (encoder.encode(["Where are you from?"])[0] for encoder in (exact, rounded))
+    assert 0.95 < one @ two < 0.9999
+    assert exact.cache.path != rounded.cache.path
+    np.testing.assert_array_equal(exact.encode(["Where are you from?"])[0], one)
 
 
 def test_a_dialogue_has_the_same_features_whatever_is_encoded_beside_it(encoder):
