@@ -2,21 +2,23 @@
 
 The score of a reaction is its mean log probability per token as the user's next turn, less that of the same words with no
 dialogue before them. All reactions to all responses of a dialogue are read in one pass: they stand behind the dialogue side by side,
-and each sees the dialogue up to its response and itself, nothing else (``tests/bench/test_reactions.py`` compares with one pass each).
+and each sees the dialogue up to its response and itself, nothing else (``tests/learned/test_reactions.py`` compares with one pass
+each). So do the responses once more, with nothing before them. Dialogues of about one length are read together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dialometer.model.dialogue import Dialogue
+if TYPE_CHECKING:
+    from dialometer.model.dialogue import Dialogue
 
 Floats = NDArray[np.float64]
 COMPLAINTS = (
@@ -52,14 +54,24 @@ CONTRADICTIONS = (
 )
 MAX_TURN_TOKENS = 120
 MAX_TOKENS = 1200
+_BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}
+"""Of dialogues read together, reactions included; one dialogue alone may have more."""
+_MASK_CELLS = 1 << 28
+_ROWS = 8192
+"""Tokens whose probabilities are computed at once: each takes one number per word of the vocabulary."""
+_NOTHING, _DIALOGUE = -1, 0
 _ROLES = {"user": "user", "agent": "assistant"}
 
 
 @dataclass(frozen=True)
 class Reactions:
-    """Lifts of the log probability of each reaction: responses of the agent × sentences."""
+    """Lifts of the log probability of each reaction: responses of the agent × sentences.
+
+    ``replies`` holds for each response its own mean log probability per token, after the dialogue and with nothing before it.
+    """
 
     lifts: Floats
+    replies: Floats = field(default_factory=lambda: np.zeros((0, 2)))
 
     @property
     def complaints(self) -> float:
@@ -82,6 +94,42 @@ class Reactions:
         return float(self.lifts[:, : len(COMPLAINTS)].mean())
 
 
+@dataclass
+class _Layout:
+    """A dialogue's tokens with branches behind them, and the spans of tokens that are scored."""
+
+    tokens: list[int] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    branches: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    """Of each token: the branch that it sees beside its own."""
+    ends: list[int] = field(default_factory=list)
+    """Of each token: up to where it sees the dialogue."""
+    spans: list[tuple[int, int, int]] = field(default_factory=list)
+    """The token before, the first one, and the one after the last."""
+    n_replies: int = 0
+
+    def put(self, added: Sequence[int], place: int, end: int, parent: int | None = None) -> int:
+        """A branch that sees the dialogue up to ``end`` and its parent; the number of the branch."""
+        branch = self.branches[-1] + 1 if self.branches else _DIALOGUE
+        self.tokens += added
+        self.places += range(place, place + len(added))
+        self.branches += [branch] * len(added)
+        self.parents += [branch if parent is None else parent] * len(added)
+        self.ends += [end] * len(added)
+        return branch
+
+    def scored(self) -> tuple[list[int], list[int]]:
+        """The rows whose next token is scored, and these tokens."""
+        rows = [row for before, begin, stop in self.spans for row in (before, *range(begin, stop - 1))]
+        return rows, [token for _, begin, stop in self.spans for token in self.tokens[begin:stop]]
+
+    def means(self, log_probs: Floats) -> Floats:
+        """Of each span, of the numbers of all scored tokens in their order."""
+        lengths = np.array([stop - begin for _, begin, stop in self.spans])
+        return np.asarray(np.add.reduceat(log_probs, np.cumsum(lengths) - lengths) / lengths)
+
+
 class ReactionReader:
     """A causal language model with chat marks, and its tokenizer."""
 
@@ -90,7 +138,7 @@ class ReactionReader:
         self.end = self._ids("<|im_end|>\n")
         self.heads = {role: self._ids(f"<|im_start|>{name}\n") for role, name in _ROLES.items()}
         self.sentences = [[*self._ids(text), self.end[0]] for text in (*COMPLAINTS, *PRAISE, *CONTRADICTIONS)]
-        self.alone = self._read(())
+        (self.alone,) = self._read([self._layout(())])
 
     @classmethod
     def load(cls, name: str, device: str) -> ReactionReader:
@@ -103,101 +151,108 @@ class ReactionReader:
         model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **how).to(device).eval()
         return cls(model, AutoTokenizer.from_pretrained(name, **how))
 
-    def read(self, dialogue: Dialogue) -> Reactions:
-        """What the model expects of the user after each response of the agent."""
-        turns = [("user" if turn.role == "user" else "agent", turn.text) for turn in dialogue.turns]
-        return Reactions(self._read(turns) - self.alone)
-
-    def read_replies(self, dialogue: Dialogue) -> Floats:
-        """For each response of the agent its mean log probability per token, after the dialogue and with nothing before it."""
-        tokens: list[int] = []
-        places: list[int] = []
-        sees: list[list[int]] = []
-        spans: list[tuple[int, int]] = []
-        for turn in dialogue.turns:
-            role = "user" if turn.role == "user" else "agent"
-            words = self._ids(" ".join(turn.text.split()))[:MAX_TURN_TOKENS]
-            if len(tokens) + len(words) > MAX_TOKENS:
-                break
-            begun = len(tokens) + len(self.heads[role])
-            _put([*self.heads[role], *words, *self.end], list(range(len(tokens))), len(tokens), tokens, places, sees)
-            if role == "agent" and words:
-                spans.append((begun, begun + len(words)))
-        if not spans:
-            return np.zeros((0, 2))
-        alone = []
-        for begun, stop in spans:
-            alone.append(
-                (len(tokens) + len(self.heads["agent"]), len(tokens) + len(self.heads["agent"]) + stop - begun)
-            )
-            _put([*self.heads["agent"], *tokens[begun:stop]], [], 0, tokens, places, sees)
-        log_probs, ids = self._log_probs(tokens, places, sees)
-        found = [
-            [log_probs[begun - 1 : stop - 1].gather(1, ids[begun:stop, None]).mean() for begun, stop in part]
-            for part in (spans, alone)
-        ]
-        return np.array([[float(value) for value in row] for row in found]).T
+    def read(self, dialogues: Mapping[str, Dialogue]) -> Iterator[tuple[str, Reactions]]:
+        """What the model expects of the user after each response of the agent; short dialogues first, as soon as they are read."""
+        layouts = {
+            name: self._layout([(turn.role, turn.text) for turn in one.turns]) for name, one in dialogues.items()
+        }
+        for names in self._batches(layouts):
+            together = [layouts[name] for name in names]
+            for name, layout, means in zip(names, together, self._read(together), strict=True):
+                n = len(means) - 2 * layout.n_replies
+                lifts = means[:n].reshape(-1, len(self.sentences)) - self.alone
+                yield name, Reactions(lifts, means[n:].reshape(2, -1).T)
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False).input_ids)
 
-    @torch.inference_mode()
-    def _read(self, turns: Sequence[tuple[str, str]]) -> Floats:
-        said, ends = self._said(turns)
-        tokens, places, before = list(said), list(range(len(said))), []
-        sees = [list(range(place + 1)) for place in range(len(said))]
-        head = self.heads["user"]
-        branches: list[tuple[int, int]] = []
-        for end in ends:
-            begun = len(tokens)
-            _put(head, list(range(end)), end, tokens, places, sees)
-            for sentence in self.sentences:
-                known = [*range(end), *range(begun, begun + len(head))]
-                branches.append((len(tokens), len(tokens) + len(sentence)))
-                before.append(begun + len(head) - 1)
-                _put(sentence, known, end + len(head), tokens, places, sees)
-        log_probs, ids = self._log_probs(tokens, places, sees)
-        means = []
-        for first, (begin, stop) in zip(before, branches, strict=True):
-            rows = [first, *range(begin, stop - 1)]
-            means.append(log_probs[rows, ids[begin:stop]].mean())
-        return torch.stack(means).double().cpu().numpy().reshape(len(ends), len(self.sentences))
-
-    @torch.inference_mode()
-    def _log_probs(self, tokens: list[int], places: list[int], sees: list[list[int]]) -> tuple[Any, Any]:
-        """Log probabilities of all words after each token, which sees those that are named, and the tokens."""
-        mask = np.zeros((len(tokens), len(tokens)), dtype=bool)
-        for row, columns in enumerate(sees):
-            mask[row, columns] = True
-        device, dtype = self.model.device, self.model.dtype
-        ids = torch.tensor([tokens], device=device)
-        hidden = torch.from_numpy(~mask).to(device)[None, None]
-        seen = torch.zeros(hidden.shape, device=device, dtype=dtype).masked_fill(hidden, torch.finfo(dtype).min)
-        scores = self.model(
-            input_ids=ids, position_ids=torch.tensor([places], device=device), attention_mask=seen
-        ).logits
-        return torch.log_softmax(scores[0].float(), dim=-1), ids[0]
-
-    def _said(self, turns: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
-        """The dialogue's tokens, and where each response of the agent ends (the whole where there is none)."""
-        tokens: list[int] = []
+    def _layout(self, turns: Sequence[tuple[str, str]]) -> _Layout:
+        """The dialogue, behind it the reactions to each response (to nothing where there is none), then the responses alone."""
+        said: list[int] = []
         ends: list[int] = []
+        replies: list[tuple[int, int, int]] = []
         for role, text in turns:
+            head = self.heads["user" if role == "user" else "agent"]
             words = self._ids(" ".join(text.split()))[:MAX_TURN_TOKENS]
-            tokens += [*self.heads[role], *words, *self.end]
-            if role == "agent":
-                ends.append(len(tokens))
-            if len(tokens) > MAX_TOKENS:
+            begin = len(said) + len(head)
+            said += [*head, *words, *self.end]
+            if role != "user":
+                ends.append(len(said))
+                if words:
+                    replies.append((begin - 1, begin, begin + len(words)))
+            if len(said) > MAX_TOKENS:
                 break
-        return tokens, ends or [len(tokens)]
+        layout = _Layout(n_replies=len(replies))
+        layout.put(said, 0, 0)
+        for end in ends or [len(said)]:
+            before = len(layout.tokens) + len(self.heads["user"]) - 1
+            asked = layout.put(self.heads["user"], end, end)
+            for sentence in self.sentences:
+                begin = len(layout.tokens)
+                layout.spans.append((before, begin, begin + len(sentence)))
+                layout.put(sentence, end + len(self.heads["user"]), end, asked)
+        layout.spans += replies
+        for _, begin, stop in replies:
+            first = len(layout.tokens) + len(self.heads["agent"])
+            layout.spans.append((first - 1, first, first + stop - begin))
+            layout.put([*self.heads["agent"], *said[begin:stop]], 0, 0)
+        return layout
+
+    def _batches(self, layouts: Mapping[str, _Layout]) -> Iterator[list[str]]:
+        """Names of dialogues of about one length, no more together than fit."""
+        most = _BATCH_TOKENS[self.model.device.type]
+        batch: list[str] = []
+        for name in sorted(layouts, key=lambda one: len(layouts[one].tokens)):
+            n, length = len(batch) + 1, len(layouts[name].tokens)
+            if batch and (n * length > most or n * length**2 > _MASK_CELLS):
+                yield batch
+                batch = []
+            batch.append(name)
+        if batch:
+            yield batch
+
+    @torch.inference_mode()
+    def _read(self, layouts: Sequence[_Layout]) -> list[Floats]:
+        """The mean log probability of each span of each layout."""
+        length = max(len(one.tokens) for one in layouts)
+        ids, places, branches, parents, ends = (
+            self._padded([getattr(one, name) for one in layouts], length, filler)
+            for name, filler in (
+                ("tokens", 0),
+                ("places", 0),
+                ("branches", _NOTHING),
+                ("parents", _NOTHING),
+                ("ends", 0),
+            )
+        )
+        hidden = self.model.base_model(
+            input_ids=ids, position_ids=places, attention_mask=_seen(branches, parents, ends)
+        ).last_hidden_state
+        rows, wanted, counts = [], [], []
+        for number, (own, tokens) in enumerate(one.scored() for one in layouts):
+            rows += [number * length + row for row in own]
+            wanted += tokens
+            counts.append(len(tokens))
+        states = hidden.flatten(0, 1)[torch.tensor(rows, device=hidden.device)]
+        found = []
+        for begin in range(0, len(rows), _ROWS):
+            scores = self.model.get_output_embeddings()(states[begin : begin + _ROWS]).float()
+            asked = torch.tensor(wanted[begin : begin + _ROWS], device=hidden.device)
+            found.append(torch.log_softmax(scores, dim=-1).gather(1, asked[:, None])[:, 0].double().cpu().numpy())
+        parts = np.split(np.concatenate(found), np.cumsum(counts)[:-1])
+        return [one.means(part) for one, part in zip(layouts, parts, strict=True)]
+
+    def _padded(self, rows: Sequence[list[int]], length: int, filler: int) -> torch.Tensor:
+        filled = np.full((len(rows), length), filler)
+        for number, row in enumerate(rows):
+            filled[number, : len(row)] = row
+        return torch.from_numpy(filled).to(self.model.device)
 
 
-def _put(
-    added: Sequence[int], known: list[int], place: int, tokens: list[int], places: list[int], sees: list[list[int]]
-) -> None:
-    """Tokens that see what is ``known`` and one another, at the places after it."""
-    begun = len(tokens)
-    for number, token in enumerate(added):
-        tokens.append(token)
-        places.append(place + number)
-        sees.append([*known, *range(begun, begun + number + 1)])
+def _seen(branches: torch.Tensor, parents: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """Which token sees which: of its own branch, of the parent, and of the dialogue up to the end, never a later one."""
+    place = torch.arange(branches.shape[1], device=branches.device)
+    others = branches[:, None, :]
+    seen = (others == branches[:, :, None]) | (others == parents[:, :, None])
+    seen |= (others == _DIALOGUE) & (place < ends[:, :, None])
+    return (seen & (place <= place[:, None]))[:, None]

@@ -88,10 +88,9 @@ def read_reactions(model: str, out: Path, device: str) -> None:
     """Reads what is not there yet; kept every 200 dialogues, so that it can be interrupted."""
     kept: dict[str, list[list[float]]] = json.loads(out.read_text(encoding="utf-8")) if out.is_file() else {}
     left = {name: found for name, found in everything().items() if name not in kept}
-    reader = ReactionReader.load(model, device) if left else None
-    for number, (name, found) in enumerate(left.items(), start=1):
-        assert reader is not None
-        kept[name] = reader.read(found).lifts.round(5).tolist()
+    found = ReactionReader.load(model, device).read(left) if left else ()
+    for number, (name, reactions) in enumerate(found, start=1):
+        kept[name] = reactions.lifts.round(5).tolist()
         if number % 200 == 0 or number == len(left):
             part = out.with_suffix(".part")
             part.write_text(json.dumps(kept), encoding="utf-8")

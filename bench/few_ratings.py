@@ -26,7 +26,7 @@ from dialometer.learned.data.evaluator import FILE
 from dialometer.learned.data.measures import accuracy
 from dialometer.learned.data.pairs import numbered_gap_pairs
 from dialometer.learned.data.rated import RatedDialogue
-from dialometer.learned.data.splits import groups_of
+from dialometer.learned.data.splits import bot_styles, groups_of
 from dialometer.learned.gaussian.adapting import adapt_gaussian
 from dialometer.learned.gaussian.evaluator import GaussianEvaluator
 from dialometer.learned.gaussian.features import FeatureTable, describe
@@ -48,6 +48,7 @@ def tasks() -> dict[str, Callable[[], Task]]:
     return {
         "CRSArena-Dial": lambda: (convai2(), recommenders()),
         "ConvAI2, 5 July": _day("05"),
+        "ConvAI2, a bot": lambda: _bot("style 5"),
         "self-dialogues with faults": lambda: (convai2(), planted(400, SEED)),
         "simulated talks": lambda: (convai2(), simulated(400, SEED)),
     }
@@ -61,6 +62,15 @@ def _day(day: str) -> Callable[[], Task]:
         ]
 
     return made
+
+
+def _bot(style: str) -> Task:
+    """All dialogues with one bot, after those of other bots and other users."""
+    rated = convai2()
+    bots, people = bot_styles(rated), groups_of(rated)
+    touched = {person for person, bot in zip(people, bots, strict=True) if bot == style}
+    old = [row for row, person in zip(rated, people, strict=True) if person not in touched]
+    return old, [row for row, bot in zip(rated, bots, strict=True) if bot == style]
 
 
 def old_evaluator(folder: Path, old: Sequence[RatedDialogue], work: Work) -> GaussianEvaluator:

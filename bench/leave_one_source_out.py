@@ -4,13 +4,13 @@ Sources: the four days of ConvAI2, CRSArena-Dial, self-dialogues with planted fa
 For each, an evaluator learns from the ratings of all others, with the source as a random effect in the kernel (what people of a
 source add to all ratings is summed out); beside it stand signals that need no ratings, some of them read by a language model. What
 is added up is chosen by nested leave-one-source-out: signals are added one after the other as long as the mean accuracy over the
-*other* sources grows, each of them scored by a model that has seen neither it nor the source that is tested. Then each of
-ConvAI2's bots (told apart by their style) and each of CRSArena's is a source: the evaluator learns from everything but its dialogues
-and those of its users.
+*other* sources grows, each of them scored by a model that has seen no rating of it and nothing of the source that is tested. Then
+each of ConvAI2's bots (told apart by their style) and each of CRSArena's is a source: the evaluator learns from everything but its
+dialogues and those of its users.
 
-``python -m bench.leave_one_source_out read MODEL --shard 0/3`` lets a causal language model read all dialogues and keeps its signals
-(minutes on a GPU), ``join`` puts the shards into a file beside this one; ``run FOLDER`` computes what is not in the folder and prints
-the tables.
+``python -m bench.leave_one_source_out read FOLDER MODEL --device cuda`` lets a causal language model read the dialogues that are not
+in the folder yet and keeps its signals as they come; ``run FOLDER`` computes what is not in the folder, with these signals
+where there are any, and prints the tables.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench._reactions import ReactionReader
+from bench._reactions import ReactionReader, Reactions
 from bench._sources import convai2, dialogue, planted, recommenders, self_dialogues, simulated, with_faults
-from dialometer.learned.data.measures import accuracy, accuracy_estimate
+from dialometer.learned.data.measures import accuracy, accuracy_difference, accuracy_estimate
 from dialometer.learned.data.pairs import NumberedPairs, numbered_gap_pairs
 from dialometer.learned.data.rated import RatedDialogue, clean_dialogue
 from dialometer.learned.data.splits import bot_styles, groups_of
@@ -38,7 +38,10 @@ from dialometer.learned.gaussian.features import FeatureTable, describe
 from dialometer.learned.gaussian.kernel import (
     ASPECTS,
     Aspect,
+    Described,
+    Describer,
     KernelSettings,
+    Posterior,
     effect_kernel,
     fit_describer,
     fit_process,
@@ -50,13 +53,15 @@ from dialometer.neural.work import Work, default_cache
 
 Floats = NDArray[np.float64]
 N_MADE = 300
-SIGNAL_FILE = Path(__file__).with_name("language_model_signals.json")
+SIGNAL_FILE = "language-model.jsonl"
 MIN_PAIRS = 100
 """Of a bot that is reported."""
 SEED = 22
 SOURCE_VARIANCE = 30.0
 N_ANOMALIES = 400
-RECIPE, ANOMALY, TOGETHER = "ratings of all other sources", "learned anomaly", "chosen together"
+_SETTINGS = KernelSettings()
+RECIPE, FAR, ANOMALY = "ratings of all other sources", "ratings of other kinds of sources", "learned anomaly"
+TOGETHER, WITHOUT_MODEL = "chosen together", "chosen together without LM"
 CONVAI2, ARENA = "ConvAI2", "CRSArena-Dial"
 
 
@@ -114,39 +119,36 @@ READ = (
 )
 
 
-def thoughts_on(reader: ReactionReader, chat: Dialogue) -> list[float]:
+def thoughts(found: Reactions) -> list[float]:
     """What a language model thinks of a dialogue, in the order of ``READ``; nothing where no response was said."""
-    lifts, replies = reader.read(chat), reader.read_replies(chat)
-    if not len(replies):
+    if not len(found.replies):
         return []
     return [
-        -lifts.complaints,
-        lifts.praise - lifts.complaints,
-        -lifts.complaints_throughout,
-        -lifts.contradictions,
-        float(replies[:, 0].mean()),
-        float((replies[:, 0] - replies[:, 1]).mean()),
+        -found.complaints,
+        found.praise - found.complaints,
+        -found.complaints_throughout,
+        -found.contradictions,
+        float(found.replies[:, 0].mean()),
+        float((found.replies[:, 0] - found.replies[:, 1]).mean()),
     ]
 
 
-def read_signals(model: str, shard: str, device: str) -> None:
-    """Every n-th dialogue of all sources, into a file of its own; ``join_shards`` puts them together."""
-    number, n = (int(part) for part in shard.split("/"))
-    reader = ReactionReader.load(model, device)
-    out = SIGNAL_FILE.with_suffix(f".{number}.json")
-    found = {}
-    for chat in all_dialogues()[number::n]:
-        if thoughts := thoughts_on(reader, clean_dialogue(chat)):
-            found[chat.id] = [float(f"{value:.4g}") for value in thoughts]
-    out.write_text(json.dumps(found), encoding="utf-8")
+def read_signals(folder: Path, model: str, device: str) -> None:
+    """Of the dialogues whose signals are not in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    known = kept_signals(folder)
+    left = {chat.id: clean_dialogue(chat) for chat in all_dialogues() if chat.id not in known}
+    with (folder / SIGNAL_FILE).open("a", encoding="utf-8") as out:
+        for name, found in ReactionReader.load(model, device).read(left):
+            out.write(json.dumps([name, *(float(f"{value:.4g}") for value in thoughts(found))]) + "\n")
+            out.flush()
 
 
-def join_shards() -> None:
-    """One file of what the shards hold."""
-    paths = sorted(SIGNAL_FILE.parent.glob(f"{SIGNAL_FILE.stem}.*.json"))
-    found = {name: row for path in paths for name, row in json.loads(path.read_text(encoding="utf-8")).items()}
-    lines = (f"{json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(found.items()))
-    SIGNAL_FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+def kept_signals(folder: Path) -> dict[str, list[float]]:
+    """The language model's signals of each dialogue that it has read."""
+    path = folder / SIGNAL_FILE
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return {name: row for name, *row in map(json.loads, lines)}
 
 
 def all_dialogues() -> list[Dialogue]:
@@ -155,12 +157,11 @@ def all_dialogues() -> list[Dialogue]:
     return [row.dialogue for row in rated]
 
 
-def read_by_model(rated: Sequence[RatedDialogue]) -> dict[str, Floats]:
-    """The language model's signals of some dialogues, where it has read them; the mean where it could not read one."""
-    if not SIGNAL_FILE.is_file():
+def read_by_model(rated: Sequence[RatedDialogue], known: dict[str, list[float]]) -> dict[str, Floats]:
+    """The language model's signals of some dialogues, where it has read any; the mean where it could not read one."""
+    if not known:
         return {}
-    known = json.loads(SIGNAL_FILE.read_text(encoding="utf-8"))
-    rows = np.array([known.get(row.id, [np.nan] * len(READ)) for row in rated])
+    rows = np.array([known[row.id] or [np.nan] * len(READ) for row in rated])
     rows = np.where(np.isnan(rows), np.nanmean(rows, axis=0), rows)
     return dict(zip(READ, rows.T, strict=True))
 
@@ -203,73 +204,94 @@ class AnomalyScores:
 
     def __call__(self, source: Source) -> Floats:
         made = self.by_self if source.name.startswith(CONVAI2) else self.by_convai
-        return scores_by([made], [source], ("behaviour", "meaning"))[source.name]
+        return Training.on([made], ("behaviour", "meaning")).scores(source)
 
 
-def scores_without(left_out: Sequence[Source], every: Sequence[Source]) -> dict[str, Floats]:
-    """Scores of the sources left out, by a process trained on all the others."""
-    names = {source.name for source in left_out}
-    return scores_by([source for source in every if source.name not in names], left_out)
+@dataclass(frozen=True)
+class Training:
+    """Rated dialogues of some sources in the kernel with the default settings, the source and the user as random effects."""
+
+    describer: Describer
+    described: Described
+    places: NDArray[np.str_]
+    """The source of each dialogue."""
+    ratings: Floats
+    kernel: Floats
+    effects: Floats
+
+    @classmethod
+    def on(cls, inside: Sequence[Source], aspects: Sequence[Aspect] = ASPECTS) -> Training:
+        """Words and features are weighed by these dialogues alone."""
+        table = FeatureTable.joined([source.table for source in inside])
+        rated = [row for source in inside for row in source.rated]
+        places = [source.name for source in inside for _ in source.rated]
+        describer = fit_describer(table, aspects)
+        known = describer(table)
+        users = [f"{name} {group}" for name, group in zip(places, groups_of(rated), strict=True)]
+        effects = _SETTINGS.effect * effect_kernel(users) + SOURCE_VARIANCE * effect_kernel(places)
+        ratings = np.array([row.rating for row in rated])
+        kernel = likeness(known, known).kernel(_SETTINGS)
+        return cls(describer, known, np.array(places), ratings, kernel, effects)
+
+    def scores(self, tested: Source) -> Floats:
+        """Of another source."""
+        cross = likeness(self.describer(tested.table), self.described).kernel(_SETTINGS)
+        return self._fitted(np.arange(len(self.ratings))).predict(cross)
+
+    def scores_without(self, name: str) -> Floats:
+        """Of one of these sources, from the ratings of the others."""
+        inside, tested = np.flatnonzero(self.places != name), np.flatnonzero(self.places == name)
+        return self._fitted(inside).predict(self.kernel[np.ix_(tested, inside)])
+
+    def _fitted(self, rows: NDArray[np.int64]) -> Posterior:
+        block = np.ix_(rows, rows)
+        noise = np.full(len(rows), _SETTINGS.noise)
+        return fit_process(self.kernel[block], self.ratings[rows], noise, self.effects[block])
 
 
-def scores_by(
-    inside: Sequence[Source], tested: Sequence[Source], aspects: Sequence[Aspect] = ASPECTS
-) -> dict[str, Floats]:
-    """Scores by a process with the default settings, the source and the user as random effects."""
-    table = FeatureTable.joined([source.table for source in inside])
-    rated = [row for source in inside for row in source.rated]
-    place = [source.name for source in inside for _ in source.rated]
-    describer, settings = fit_describer(table, aspects), KernelSettings()
-    known = describer(table)
-    users = [f"{name} {group}" for name, group in zip(place, groups_of(rated), strict=True)]
-    effects = settings.effect * effect_kernel(users) + SOURCE_VARIANCE * effect_kernel(place)
-    ratings = np.array([row.rating for row in rated])
-    kernel = likeness(known, known).kernel(settings)
-    posterior = fit_process(kernel, ratings, np.full(len(rated), settings.noise), effects)
-    return {
-        source.name: posterior.predict(likeness(describer(source.table), known).kernel(settings)) for source in tested
-    }
-
-
-def signals_of(source: Source) -> dict[str, Floats]:
+def signals_of(source: Source, known: dict[str, list[float]]) -> dict[str, Floats]:
     """All signals that need no ratings, but the learned anomaly."""
     found = {name: signal(source.table) for name, signal in SIGNALS.items()}
     found["no contradiction in words"] = np.array([-contradiction(row.dialogue) for row in source.rated])
-    return found | read_by_model(source.rated)
+    return found | read_by_model(source.rated, known)
 
 
-def compute() -> dict[str, Any]:
-    """Accuracies of everything on every source, and what nested choice took."""
+def compute(folder: Path) -> dict[str, Any]:
+    """Accuracies of everything on every source, and what nested choice took; the folder may hold a language model's signals."""
     work = Work(device="cpu", cache=default_cache())
     every = sources(work)
     anomaly = AnomalyScores([row for source in every if source.name.startswith(CONVAI2) for row in source.rated], work)
-    free = {source.name: signals_of(source) for source in every}
+    known = kept_signals(folder)
+    free = {source.name: signals_of(source, known) for source in every}
     for source in every:
         free[source.name][ANOMALY] = anomaly(source)
-    twice = {frozenset((a.name, b.name)): scores_without((a, b), every) for a, b in combinations(every, 2)}
-    found: dict[str, Any] = {"rows": {}, "chosen": {}, "bots": bots(every, free)}
+    found: dict[str, Any] = {"rows": {}, "gains": {}, "chosen": {}, "bots": bots(every, free)}
     for test in every:
         others = [source for source in every if source.name != test.name]
-        inner = {
-            source.name: free[source.name] | {RECIPE: twice[frozenset((test.name, source.name))][source.name]}
-            for source in others
-        }
-        chosen = choose(inner, {source.name: source.pairs for source in others})
-        own = free[test.name] | {RECIPE: scores_without((test,), every)[test.name]}
-        own[TOGETHER] = added(own, chosen)
-        groups = groups_of(test.rated)
-        estimates = {
-            name: accuracy_estimate(values, test.pairs, groups=groups, n_resamples=200) for name, values in own.items()
-        }
-        found["rows"][test.name] = {name: [one.value, one.low, one.high] for name, one in estimates.items()}
+        far = [source for source in others if _kind(source.name) != _kind(test.name)]
+        training = Training.on(others)
+        inner = {one.name: free[one.name] | {RECIPE: training.scores_without(one.name)} for one in others}
+        pairs = {source.name: source.pairs for source in others}
+        own = free[test.name] | {RECIPE: training.scores(test)}
+        chosen = {TOGETHER: choose(inner, pairs, list(own))}
+        if known:
+            chosen[WITHOUT_MODEL] = choose(inner, pairs, [name for name in own if name not in READ])
+        own |= {way: added(own, names) for way, names in chosen.items()}
+        own[FAR] = (training if len(far) == len(others) else Training.on(far)).scores(test)
+        found["rows"][test.name] = {name: _estimate(values, test) for name, values in own.items()}
+        if known:
+            gain = accuracy_difference(
+                [own[TOGETHER]], [own[WITHOUT_MODEL]], [test.pairs], groups=groups_of(test.rated)
+            )
+            found["gains"][test.name] = [gain.value, gain.low, gain.high]
         found["chosen"][test.name] = chosen
         print(test.name, flush=True)
     return found
 
 
-def bots(every: Sequence[Source], free: dict[str, dict[str, Floats]]) -> dict[str, dict[str, Any]]:
+def bots(every: Sequence[Source], free: dict[str, dict[str, Floats]]) -> dict[str, dict[str, list[float]]]:
     """Each bot with enough pairs: ratings of all other bots and sources, without its users, and the signals without ratings."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, list[float]]] = {}
     groups = {
         CONVAI2: [one for one in every if one.name.startswith(CONVAI2)],
         ARENA: [one for one in every if one.name == ARENA],
@@ -289,11 +311,16 @@ def bots(every: Sequence[Source], free: dict[str, dict[str, Floats]]) -> dict[st
                 continue
             others = [one for one in every if one not in own] + [_rows(place, rated, table, rest, None)]
             values = {name: signal[inside] for name, signal in signals.items()}
-            values[RECIPE] = scores_by(others, [tested])[tested.name]
-            found[tested.name] = {"n": len(inside), "n_pairs": len(tested.pairs)} | {
-                name: accuracy(value, tested.pairs) for name, value in values.items()
-            }
+            values[RECIPE] = Training.on(others).scores(tested)
+            column = f"{tested.name}: {len(inside)} dialogues, {len(tested.pairs):,} pairs"
+            found[column] = {name: _estimate(value, tested) for name, value in values.items()}
     return found
+
+
+def _estimate(scores: Floats, tested: Source) -> list[float]:
+    """The share of pairs that are right, with its interval over users or blocks."""
+    one = accuracy_estimate(scores, tested.pairs, groups=groups_of(tested.rated), n_resamples=200)
+    return [one.value, one.low, one.high]
 
 
 def _rows(
@@ -303,14 +330,18 @@ def _rows(
     return Source(name, some, table.rows(rows), numbered_gap_pairs(some, 3, length))
 
 
-def choose(signals: dict[str, dict[str, Floats]], pairs: dict[str, NumberedPairs]) -> list[str]:
+def _kind(source: str) -> str:
+    """ConvAI2's days are of one kind."""
+    return source.partition(",")[0]
+
+
+def choose(signals: dict[str, dict[str, Floats]], pairs: dict[str, NumberedPairs], names: Sequence[str]) -> list[str]:
     """Signals added while the mean accuracy over sources grows by more than half a point, ConvAI2's days counting as one source."""
-    names = list(next(iter(signals.values())))
 
     def mean(chosen: list[str]) -> float:
         right: dict[str, list[float]] = {}
         for source, own in signals.items():
-            right.setdefault(source.partition(",")[0], []).append(accuracy(added(own, chosen), pairs[source]))
+            right.setdefault(_kind(source), []).append(accuracy(added(own, chosen), pairs[source]))
         return float(np.mean([np.mean(values) for values in right.values()]))
 
     chosen: list[str] = []
@@ -335,24 +366,27 @@ def added(signals: dict[str, Floats], chosen: Sequence[str]) -> Floats:
 
 def show(found: dict[str, Any]) -> None:
     """The tables, in %: a row for each signal, a column for each source."""
-    tested = list(found["rows"])
-    names = list(next(iter(found["rows"].values())))
-    print("| signal | " + " | ".join(tested) + " |\n" + "|---" * (len(tested) + 1) + "|")
-    for name in names:
-        print(f"| {name} | " + " | ".join(_cell(*found["rows"][source][name]) for source in tested) + " |")
-    print("\n| tested on | chosen on the other sources |\n|---|---|")
+    _show_rows(found["rows"])
+    if found["gains"]:
+        cells = (_cell(*gain, sign="+") for gain in found["gains"].values())
+        print("| chosen together, what LM adds | " + " | ".join(cells) + " |")
+    ways = list(next(iter(found["chosen"].values())))
+    print("\n| tested on | " + " | ".join(ways) + " |\n" + "|---" * (len(ways) + 1) + "|")
     for source, chosen in found["chosen"].items():
-        print(f"| {source} | {', '.join(chosen)} |")
-    shown = [RECIPE, *SIGNALS, *(name for name in READ if name in names)]
-    print("\n| bot held out | dialogues | pairs | " + " | ".join(shown) + " |\n" + "|---" * (len(shown) + 3) + "|")
-    for bot, row in found["bots"].items():
-        cells = " | ".join(f"{100 * row[name]:.1f}" for name in shown)
-        print(f"| {bot} | {row['n']} | {row['n_pairs']:,} | {cells} |")
+        print(f"| {source} | " + " | ".join(", ".join(chosen[way]) for way in ways) + " |")
+    print()
+    _show_rows(found["bots"])
 
 
-def _cell(value: float, low: float, high: float) -> str:
-    interval = f" ({100 * low:.0f}–{100 * high:.0f})" if np.isfinite(low) else ""
-    return f"{100 * value:.1f}{interval}"
+def _show_rows(columns: dict[str, dict[str, list[float]]]) -> None:
+    print("| signal | " + " | ".join(columns) + " |\n" + "|---" * (len(columns) + 1) + "|")
+    for name in next(iter(columns.values())):
+        print(f"| {name} | " + " | ".join(_cell(*own[name]) for own in columns.values()) + " |")
+
+
+def _cell(value: float, low: float, high: float, sign: str = "") -> str:
+    interval = f" ({100 * low:{sign}.0f} to {100 * high:{sign}.0f})" if np.isfinite(low) else ""
+    return f"{100 * value:{sign}.1f}{interval}"
 
 
 def main() -> int:
@@ -360,21 +394,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     reading = commands.add_parser("read")
+    reading.add_argument("folder", type=Path)
     reading.add_argument("model")
-    reading.add_argument("--shard", default="0/1")
     reading.add_argument("--device", default="cpu")
-    commands.add_parser("join")
     commands.add_parser("run").add_argument("folder", type=Path)
     given = parser.parse_args()
     if given.command == "read":
-        read_signals(given.model, given.shard, given.device)
-    elif given.command == "join":
-        join_shards()
+        read_signals(given.folder, given.model, given.device)
     else:
         path = given.folder / "sources.json"
         if not path.is_file():
             given.folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(compute()), encoding="utf-8")
+            path.write_text(json.dumps(compute(given.folder)), encoding="utf-8")
         show(json.loads(path.read_text(encoding="utf-8")))
     return 0
 

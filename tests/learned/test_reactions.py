@@ -10,9 +10,10 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from bench._reactions import COMPLAINTS, CONTRADICTIONS, PRAISE, ReactionReader  # noqa: E402
+from bench import _reactions  # noqa: E402
+from bench._reactions import COMPLAINTS, CONTRADICTIONS, PRAISE, ReactionReader, Reactions  # noqa: E402
 
-from dialometer.model.dialogue import Dialogue, Turn  # noqa: E402
+from dialometer.model.dialogue import Dialogue, Role, Turn  # noqa: E402
 
 
 class _Bytes:
@@ -32,6 +33,20 @@ def reader() -> ReactionReader:
     return ReactionReader(transformers.LlamaForCausalLM(config).eval(), _Bytes())
 
 
+def _read(reader: ReactionReader, said: list[tuple[Role, str]]) -> Reactions:
+    """Reactions to a dialogue that is read together with a longer and a shorter one."""
+    texts = {"longer": [*said, *said], "this": said, "shorter": said[:2]}
+    dialogues = {
+        name: Dialogue(id=name, turns=tuple(Turn(speaker=role, text=text, role=role) for role, text in turns))
+        for name, turns in texts.items()
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(_reactions._BATCH_TOKENS, "cpu", 100_000)
+        found = dict(reader.read(dialogues))
+    assert list(found) == ["shorter", "this", "longer"]
+    return found["this"]
+
+
 def _expected(reader: ReactionReader, said: str, sentence: str) -> float:
     """The mean log probability of a sentence as the user's next turn, in a pass of its own."""
     prefix = f"{said}<|im_start|>user\n"
@@ -43,9 +58,9 @@ def _expected(reader: ReactionReader, said: str, sentence: str) -> float:
 
 
 def test_reactions_in_one_pass_equal_one_pass_each(reader: ReactionReader) -> None:
-    said = [("user", "Hello."), ("agent", "Good day to you."), ("user", "Is it?"), ("agent", "Good day to you.")]
-    dialogue = Dialogue(id="d", turns=tuple(Turn(speaker=role, text=text, role=role) for role, text in said))
-    found = reader.read(dialogue).lifts
+    said: list[tuple[Role, str]] = [("user", "Hello."), ("agent", "Good day to you."), ("user", "Is it?")]
+    said.append(said[1])
+    found = _read(reader, said).lifts
     assert found.shape == (2, len(COMPLAINTS) + len(PRAISE) + len(CONTRADICTIONS))
     marked = [f"<|im_start|>{'user' if role == 'user' else 'assistant'}\n{text}<|im_end|>\n" for role, text in said]
     for reply, n_turns in enumerate((2, 4)):
@@ -55,9 +70,9 @@ def test_reactions_in_one_pass_equal_one_pass_each(reader: ReactionReader) -> No
 
 
 def test_a_reply_is_read_after_the_dialogue_and_alone(reader: ReactionReader) -> None:
-    said = [("user", "Hello."), ("agent", "Good day to you."), ("user", "Is it?"), ("agent", "It is.")]
-    dialogue = Dialogue(id="d", turns=tuple(Turn(speaker=role, text=text, role=role) for role, text in said))
-    found = reader.read_replies(dialogue)
+    said: list[tuple[Role, str]] = [("user", "Hello."), ("agent", "Good day to you."), ("user", "Is it?")]
+    said.append(("agent", "It is."))
+    found = _read(reader, said).replies
     marked = [f"<|im_start|>{'user' if role == 'user' else 'assistant'}\n{text}<|im_end|>\n" for role, text in said]
     head = "<|im_start|>assistant\n"
     for row, place in enumerate((1, 3)):
