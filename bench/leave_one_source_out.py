@@ -384,7 +384,7 @@ def _show_rows(columns: dict[str, dict[str, list[float]]]) -> None:
         print(f"| {name} | " + " | ".join(_cell(*own[name]) for own in columns.values()) + " |")
 
 
-def _cell(value: float, low: float, high: float, sign: str = "") -> str:
+def _cell(value: float, low: float, high: float, *, sign: str = "") -> str:
     interval = f" ({100 * low:{sign}.0f} to {100 * high:{sign}.0f})" if np.isfinite(low) else ""
     return f"{100 * value:{sign}.1f}{interval}"
 
