@@ -26,17 +26,9 @@ MOST = 0.09
 """Share of p-values above which a column is shown, unless a few tests made it."""
 FEWEST = 4
 IS_THERE = (
-    "agreement",
-    "consistency",
-    "shape",
-    "sensitivity",
-    "_here",
-    "share",
-    "chi2",
-    "pairs-differ",
-    "by-strategy",
-    "pairs-side",
-)
+    "agreement", "consistency", "shape", "sensitivity", "_here", "share", "chi2", "by-strategy", "pairs-differ", "pairs-homogeneity",
+    "pairs-preference", "pairs-side",
+)  # fmt: skip
 """Parts of the names of tables and columns that test what is there, or are simpler on purpose."""
 
 
