@@ -159,7 +159,7 @@ def test_sixteen_bits_on_a_cpu_learn_too(make_encoder, lesson_and_stop):
 
 PROGRAM = """
 import json, sys
-sys.path.insert(0, {folder!r})
+sys.path[:0] = {folders!r}
 import numpy as np
 from conftest import made_up, tiny_encoder
 from dialometer.learned.cmade.training import AllPairs
@@ -185,7 +185,7 @@ if processes.is_first:
 @pytest.mark.slow
 def test_two_processes_take_the_same_steps_as_one(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM.format(folder=str(Path(__file__).parent)))
+    program.write_text(PROGRAM.format(folders=[str(folder) for folder in Path(__file__).parents[:2]]))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     found = []
