@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from dialometer.agents import AGENTS
+from dialometer.agents.scripted import Rule
 from dialometer.errors import AgentError
 from dialometer.model.dialogue import Turn
 from loopback import Handler, serving_http
@@ -219,3 +220,8 @@ def test_a_wizard_answers_only_at_the_console():
     assert AGENTS.get("wizard").model_validate({"suggest": [scripted, scripted]}).suggestions(HISTORY) == ["I see."]
     with pytest.raises(ValidationError, match="cannot suggest"):
         AGENTS.get("wizard").model_validate({"suggest": [{"type": "wizard"}]})
+
+
+def test_an_expression_nested_too_deeply_is_refused():
+    with pytest.raises(ValueError, match="is not a regular expression"):
+        Rule(match="(" * 5000 + ")" * 5000, say=["Hello."])

@@ -131,6 +131,16 @@ def test_older_forms_of_potatos_files_are_read(make, tmp_path):
     assert sorted(judgment.value for judgment in judged(folder)) == [2, 4]
 
 
+def test_half_a_character_among_the_labels_is_refused(tmp_path):
+    """A study is written from the labels, and no YAML file can hold a lone surrogate."""
+    for user, chosen in (("ann", {"scale_4": "4"}), ("bob", {"scale_3": "\ud800"})):
+        (tmp_path / "out" / user).mkdir(parents=True)
+        row = {"user_id": user, "instance_id": "i1", "label_annotations": {"quality": chosen}}
+        (tmp_path / "out" / user / "annotated_instances.jsonl").write_text(json.dumps(row) + "\n")
+    shown = dialometer("import", tmp_path / "study", tmp_path / "out", "--format", "potato", fails=True)
+    assert "make no scale" in " ".join(shown.split())
+
+
 # Label Studio
 
 

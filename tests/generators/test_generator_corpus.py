@@ -11,6 +11,7 @@ from dialometer.errors import DialometerError, NotEnoughData, ReadError
 from dialometer.generators.batches import Window, batch_of, examples_of, order
 from dialometer.generators.corpus import SPLITS, describe, load_corpus
 from dialometer.generators.filters import Filter, Limits, matcher, read_word_list, words_of
+from dialometer.generators.generator import Shape
 from dialometer.generators.near_duplicates import Signatures, near_duplicates
 from dialometer.generators.preparing import Preparation, prepare_corpus
 from dialometer.generators.splits import drawn_split
@@ -243,3 +244,14 @@ def test_an_epoch_visits_every_example_once_in_batches_of_alike_lengths(corpus, 
         return total
 
     assert padding(batches) < 0.5 * padding(order(split, epoch=0, is_bucketed=False, **common))
+
+
+def test_damaged_vocabularies_and_sizes_are_refused():
+    """The library of tokenizers panics at such a prefix, which is no ordinary error."""
+    description = json.loads(Vocabulary.train(["hello there"] * 9, 270).description)
+    description["model"]["continuing_subword_prefix"] = "x" * 10
+    with pytest.raises(DialometerError, match="not a vocabulary"):
+        Vocabulary(json.dumps(description))
+    for dropout in ("/dev/zero", 1.0, True, -0.1):
+        with pytest.raises(DialometerError, match="the dropout is"):
+            Shape(n_tokens=300, dropout=dropout)

@@ -24,8 +24,8 @@ class Rule(Part):
     def _compiles(cls, pattern: str) -> str:
         try:
             re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"'{pattern}' is not a regular expression: {error}") from error
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"'{pattern[:200]}' is not a regular expression: {error}") from error
         return pattern
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from dialometer.design.edit_yaml import yaml_text
 from dialometer.errors import DialometerError
 from dialometer.exchange.candidates.draft import CRITERION, CandidateDrafts, gold_rule
@@ -510,7 +512,13 @@ class _StudyWriter:
         words: dict[str, list[str]] = {}
         for of_condition in self.by_condition.values():
             for text, scale in of_condition.items():
-                described = SCALES.get(scale["type"]).model_validate(scale).describe()
+                try:
+                    described = SCALES.get(scale["type"]).model_validate(scale).describe()
+                except ValidationError as error:
+                    why = error.errors()[0]["msg"]
+                    raise DialometerError(
+                        f"the values of '{text}' make no scale: {why}", remedy="correct them in the file"
+                    ) from error
                 words.setdefault(self.draft.criteria.names[text], []).append(described)
         return {name: " or ".join(dict.fromkeys(several)) for name, several in words.items()}
 

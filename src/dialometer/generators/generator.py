@@ -61,6 +61,8 @@ class Shape:
             if entry.type == "int" and (type(size) is not int or not 1 <= size <= LARGEST_SIZE):
                 message = f"the size '{entry.name}' is {str(size)[:40]}"
                 raise DialometerError(message, remedy=f"use a whole number from 1 to {LARGEST_SIZE:,}")
+        if type(self.dropout) not in (int, float) or not 0 <= self.dropout < 1:
+            raise DialometerError(f"the dropout is {str(self.dropout)[:40]}", remedy="use a number from 0 to below 1")
 
     @property
     def window(self) -> Window:

@@ -36,7 +36,9 @@ class Vocabulary:
         self.description = description
         try:
             self._tokenizer: Any = Tokenizer.from_str(description)
-        except Exception as error:  # the library raises bare Exception
+        except BaseException as error:  # the library raises bare Exception, and panics at some damaged descriptions
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
             raise DialometerError(f"not a vocabulary: {error}", remedy="prepare the corpus again") from error
         self.fingerprint = hashlib.sha256(description.encode()).hexdigest()[:16]
 

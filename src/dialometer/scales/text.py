@@ -45,7 +45,7 @@ class Text(Scale):
     def _pattern_compiles(cls, pattern: str) -> str:
         try:
             re.compile(pattern)
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"not a regular expression: {error}") from error
         return pattern
 
