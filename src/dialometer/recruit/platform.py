@@ -40,8 +40,6 @@ class PlatformSubmission:
     participant: str
     status: str
     code: str = ""
-    started_at: str = ""
-    time_taken_s: float | None = None
 
     @property
     def awaits_review(self) -> bool:
@@ -51,11 +49,9 @@ class PlatformSubmission:
 
 @dataclass(frozen=True, slots=True)
 class BonusPayment:
-    """Bonuses that are set up and not yet paid; amounts in hundredths of the currency, fees included in the total."""
+    """Bonuses that are set up and not yet paid; the total is in hundredths of the currency, fees included."""
 
     id: str
-    amount_cents: float
-    fees_cents: float
     total_cents: float
 
 

@@ -89,12 +89,7 @@ class ProlificApi(PlatformApi):
         content = _object(
             self.client.post("/submissions/bonus-payments/", {"study_id": study_id, "csv_bonuses": lines})
         )
-        return BonusPayment(
-            str(content["id"]),
-            float(content.get("amount") or 0),
-            float(content.get("fees") or 0),
-            float(content.get("total_amount") or 0),
-        )
+        return BonusPayment(str(content["id"]), float(content.get("total_amount") or 0))
 
     def pay_bonuses(self, payment_id: str) -> None:
         # Prolific pays again when it is asked again.
@@ -108,14 +103,11 @@ def _object(content: Any) -> dict[str, Any]:
 
 
 def _submission(content: Any) -> PlatformSubmission:
-    taken = content.get("time_taken")
     return PlatformSubmission(
         id=str(content["id"]),
         participant=str(content.get("participant_id") or content.get("participant") or ""),
         status=str(content.get("status", "")),
         code=str(content.get("study_code") or ""),
-        started_at=str(content.get("started_at") or ""),
-        time_taken_s=float(taken) if isinstance(taken, int | float) else None,
     )
 
 

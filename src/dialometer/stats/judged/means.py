@@ -272,7 +272,6 @@ class _Contrast:
     own_rows: Floats
     rest_rows: Floats
     rest_item: Ints
-    rest_cell: Ints
     share: Floats  # of each judgment in people's mean
     people: float
     shift: float
@@ -305,7 +304,7 @@ class _Contrast:
         rest_rows = factor[at[rest]] * (score[rest] - rest_centre[at[rest]]) / np.maximum(n_all, 1)[at[rest]]
         part = cls(
             data, cell, item, None if data.rater is None else data.rater[used], w, share * (y - mean[cell]), own_rows,
-            rest_rows, data.score_item[judged][rest], at[rest], share, float(scale @ mean),
+            rest_rows, data.score_item[judged][rest], share, float(scale @ mean),
             float(factor @ np.where(is_open, all_mean - own_mean, 0.0)), share_rest, 0.0,
         )  # fmt: skip
         return replace(part, score_variance=_score_variance(data, part, per_cell, judged, factor, n_all, n_rest))

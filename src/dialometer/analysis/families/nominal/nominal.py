@@ -58,7 +58,6 @@ class Nominal(Family):
     """The family for answers that are one of several categories."""
 
     rank = 25
-    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Any criterion that is answered by a category."""

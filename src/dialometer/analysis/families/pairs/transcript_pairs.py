@@ -63,7 +63,6 @@ class TranscriptPairs(Family):
     """The family for controlled pairs that are compared by choosing one of the two."""
 
     rank = 10
-    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Controlled pairs with at least one question answered by a choice."""

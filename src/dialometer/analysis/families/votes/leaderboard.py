@@ -283,7 +283,6 @@ class Leaderboard(Family):
     """The family for votes between systems and for rankings of systems."""
 
     rank = 12
-    generalises_to_items = True
 
     def fits(self, study: Study) -> bool:
         """Anything compared by choice or rank, except controlled pairs and pairs of dialogues, which do not compare systems."""
