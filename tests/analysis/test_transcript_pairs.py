@@ -367,7 +367,7 @@ def _choices(signed, raters):
     n = len(signed)
     zeros = np.zeros(n, dtype=np.int64)
     return PairChoices(
-        ("s",), ("q",), ("i",), ("s",), ("q",), signed, np.full(n, np.nan), raters, zeros, zeros, zeros,
+        ("s",), ("q",), ("i",), ("s",), ("q",), signed, np.full(n, np.nan), raters, zeros, zeros, zeros, zeros,
         np.unique(raters).astype(str),
     )  # fmt: skip
 

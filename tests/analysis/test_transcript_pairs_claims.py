@@ -113,6 +113,31 @@ def test_with_enough_pairs_a_strategy_is_claimed_in_general(study):
     assert all("other transcript pairs included" in headline.sentence for headline in found.headlines[1:])
 
 
+def test_pairs_that_share_a_transcript_are_no_separate_items(study):
+    """One control in several pairs: if it is weak, the strategy wins them all, which says little about other transcripts."""
+    sized = with_pairs(study, 6, n_seen=3)
+    ours = [item for item in sized.items if item.block == "empathy"]
+    shared = {
+        item.id: dataclasses.replace(item, a=dataclasses.replace(item.a, turns=ours[k // 3].a.turns))
+        for k, item in enumerate(ours)
+    }
+    sharing = dataclasses.replace(sized, items=tuple(shared.get(item.id, item) for item in sized.items))
+    data = simulated(sized, seed=5, effect=0.8)
+    plain, joined = (pair_choices(dataclasses.replace(data, study=one)) for one in (sized, sharing))
+    assert len(set(plain.drawn)) == 30
+    assert len(set(joined.drawn)) == 26
+    assert {len(set(joined.where(joined.strategy == k).drawn)) for k in range(5)} == {2, 6}
+    test = primary_tests(dataclasses.replace(data, study=sharing), OPTIONS)
+    before = primary_tests(data, OPTIONS)
+    changed = [name for name in test if test[name].p_value != before[name].p_value]
+    assert changed == ["empathy"]
+    assert all(test[name].details["n_items"] == 2 and test[name].df[0] < before[name].df[0] for name in changed)
+    warnings = run(dataclasses.replace(data, study=sharing)).warnings
+    assert any("the 30 pairs count as 26 items" in warning for warning in warnings)
+    assert not any("count as" in warning for warning in run(data).warnings)
+    assert not any("count as" in warning for warning in run(dataclasses.replace(data, study=sharing), FIXED).warnings)
+
+
 def test_what_holds_for_these_texts_only_is_worded_so(study):
     found = run(simulated(study, seed=2, effect=1.2, item_sd=0.1))
     assert found.answer.startswith(

@@ -59,6 +59,7 @@ def choices_of(study, win, *, n_raters, n_questions=2, seed=0, spread=0.0):
         strategy=np.zeros(len(signed), dtype=np.int64),
         question=question,
         item=item,
+        drawn=item,
         rater_names=np.array([f"R{k}" for k in range(n_raters)]),
     )
 

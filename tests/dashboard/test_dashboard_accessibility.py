@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("playwright", reason="playwright is not installed")
 
 from dashboard_serving import serving_site
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 from test_dashboard_walk import come_in, examine, open_page  # noqa: F401
 
 from dialometer.design.templates import copy_template
@@ -23,7 +23,7 @@ DRAFT += ["pairs", "pairs/1", "preview", "freeze", "comments", "review"]
 RUNNING = ["", "raters", "raters/1", "items", "texts", "quality", "results", "control", "pay", "share"]
 INTERACTIVE = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']"
 REACHABLE = f"""() => [...document.querySelectorAll({INTERACTIVE!r})].filter(one =>
-  one.tabIndex >= 0 && !one.disabled && !one.closest('[inert]') && one.checkVisibility({{visibilityProperty: true}})
+  one.tabIndex >= 0 && !one.matches(':disabled') && one.checkVisibility({{visibilityProperty: true}})
   && !(one.type === 'radio' && one.name && one !== (document.querySelector(`input[name="${{CSS.escape(one.name)}}"]:checked`)
        || document.querySelector(`input[name="${{CSS.escape(one.name)}}"]`))))"""
 MAX_INSIDE = 80
@@ -36,9 +36,6 @@ NAMED = re.compile(
 
 def read_out(page: Page, where: str) -> None:
     """The tree that a screen reader gets: one main part, one first heading, a name for everything that can be used."""
-    page.evaluate(
-        "() => document.querySelectorAll('[inert]').forEach(one => one.remove())"
-    )  # not in the tree of browsers
     tree = page.locator("body").aria_snapshot().splitlines()
     assert sum(line.strip().startswith("- main") for line in tree) == 1, where
     assert sum("heading" in line and "[level=1]" in line for line in tree) >= 1, where
@@ -78,6 +75,37 @@ def test_every_page_by_keyboard_and_read_out(tmp_path, answered, open_page):  # 
             examine(page, place)
             read_out(page, place)
             tab_through(page, place)
+
+
+def test_a_part_is_explored_by_keyboard_alone(tmp_path, answered, open_page):  # noqa: F811
+    """From the results page to the part that was chosen, its figures and back, without a pointer."""
+    parent = tmp_path / "studies"
+    shutil.copytree(answered, parent)
+    with serving_site(parent) as served:
+        page = open_page()
+        come_in(page, served.owner_link())
+        page.goto(f"{served.url}/dashboard/studies/likert/results")
+        reach(page, page.get_by_label("Gender"))
+        page.keyboard.type("Woman")
+        reach(page, page.get_by_role("button", name="Explore"))
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/explore?**gender=Woman**")
+        expect(page.get_by_role("heading", name="What this part shows")).to_be_visible(timeout=120_000)
+        examine(page, "explore")
+        read_out(page, "explore")
+        tab_through(page, "explore")
+        reach(page, page.get_by_role("link", name="results page"))
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile("/studies/likert/results"))
+
+
+def reach(page: Page, target: Locator) -> None:
+    """Press Tab until the target has the focus."""
+    for _ in range(MAX_INSIDE):
+        if target.evaluate("one => one === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    expect(target).to_be_focused()
 
 
 def test_what_happens_is_announced(tmp_path, open_page):  # noqa: F811

@@ -28,7 +28,11 @@ def test_every_condition_and_every_question_is_shown(name):
     if len(study.cells) > 1:
         consent = [screen for screen in shown if screen.title == "Consent"]
         assert [len(screen.conditions) for screen in consent] == [len(study.cells)], "what all see is shown once"
-    assert " id=" not in " ".join(screen.content for screen in shown), "names would be given twice"
+    whole = " ".join(screen.content for screen in shown)
+    ids = re.findall(r' id="([^"]*)"', whole)
+    assert len(ids) == len(set(ids)), "no name is given twice"
+    named = re.findall(r' (?:for|aria-labelledby|aria-describedby)="([^"]*)"', whole)
+    assert {word for words in named for word in words.split()} <= set(ids), "what names a field is in the document"
 
 
 def test_a_link_for_reviewers(site, monkeypatch):

@@ -149,10 +149,19 @@ def test_what_is_not_known_is_said_and_not_drawn():
     assert "–" in texts(draw_svg(CHARTS["heatmap_square"]))
 
 
-def test_infinite_ends_are_left_out():
-    spec = dot_interval([Dot("a", Estimate(1.0, 4, "bt", 0.5, math.inf)), DOTS[0]], value_title="x")
-    assert spec["data"]["values"][0]["high"] is None
-    assert draw_svg(spec)
+def test_an_interval_without_an_end_is_an_arrow():
+    ended, open_above, open_below = (
+        [Dot("a", Estimate(1.0, 4, "bt", low, high)), DOTS[0]]
+        for low, high in ((0.5, 2), (0.5, math.inf), (-math.inf, 2))
+    )
+    spec = dot_interval(open_above, value_title="x")
+    assert spec["data"]["values"][0]["high"] is None, "no number in the figure's data that nobody computed"
+    points = re.compile(r'class="mark-symbol role-mark[^"]*"[^>]*>((?:<path[^>]*>(?:</path>)?)*)')
+    drawn = [
+        sum(found[1].count("<path") for found in points.finditer(draw_svg(dot_interval(dots, value_title="x"))))
+        for dots in (ended, open_above, open_below)
+    ]
+    assert drawn == [2, 3, 3]
 
 
 def test_names_are_whole_and_wrapped_in_both_forms():

@@ -115,4 +115,4 @@ def test_not_known_is_said_with_its_reason_and_never_zero():
 def test_estimate_without_an_interval_uses_the_columns_digits():
     assert write_estimate(Estimate(0.123456, 5, "mean"), fallback=3).text == "0.123"
     assert write_estimate(Estimate(2.0, 5, "mean", 2.0, 2.0), fallback=1).text == "2.0 [2.0, 2.0]"
-    assert write_estimate(Estimate(2.0, 5, "mean", 1.5, math.inf), fallback=1).text == "2.0 [1.5, ∞]"
+    assert write_estimate(Estimate(2.0, 5, "mean", 1.5, math.inf), fallback=1).text == "2.0 [1.5, ∞)"

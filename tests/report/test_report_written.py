@@ -106,7 +106,7 @@ def test_a_note_on_every_estimate_becomes_a_remark():
     cells = [mean(i, 0.1).with_note("log scale") for i in range(3)]
     table = written((Column("a", "A", "estimate"), cells))
     assert table.footnotes == ()
-    assert "log scale" in table.remarks
+    assert "Log scale." in table.remarks
     assert all(not cell.marks for row in table.rows for cell in row)
 
 

@@ -146,7 +146,7 @@ def write_estimate(
     value += "%" if is_percent else ""
     interval = ""
     if estimate.has_interval:
-        interval = f"[{low}, {high}]"
+        interval = f"{'(' if math.isinf(estimate.low) else '['}{low}, {high}{')' if math.isinf(estimate.high) else ']'}"
     return Written(value, interval, estimate.notes)
 
 

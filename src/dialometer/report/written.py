@@ -74,12 +74,13 @@ def write_table(table: Table) -> WrittenTable:
         for column, n, cells in zip(table.columns, digits, by_column, strict=True)
     ]
     written = [[write(cell) for write, cell in zip(writers, row, strict=True)] for row in table.rows]
+    said = {_sentence(note) for note in table.notes}
     shared = _shared_notes(cell for row in table.rows for cell in row)
     marks: dict[str, str] = {}
     for row in written:
         for word in row:
             for note in word.notes:
-                if note not in shared:
+                if note not in shared and _sentence(note) not in said:
                     marks.setdefault(note, mark_of(len(marks)))
     rows = tuple(
         tuple(
@@ -101,7 +102,7 @@ def write_table(table: Table) -> WrittenTable:
         ),
         rows=rows,
         footnotes=tuple((mark, note) for note, mark in marks.items()),
-        remarks=(*table.notes, *shared, *_methods(table.columns, by_column)),
+        remarks=(*dict.fromkeys((*table.notes, *map(_sentence, shared))), *_methods(table.columns, by_column)),
         has_row_headings=bool(table.columns) and table.columns[0].kind == "text",
     )
 
@@ -261,7 +262,7 @@ def _methods(columns: Sequence[Column], by_column: Sequence[Sequence[Cell]]) -> 
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
 def _how(estimates: Sequence[Estimate]) -> str:

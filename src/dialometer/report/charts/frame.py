@@ -13,8 +13,8 @@ from dialometer.report.theme import INK, MUTED, NARROW_PX, SERIES, SHAPES, WIDE_
 Spec = dict[str, Any]
 """A Vega-Lite specification with its data inside."""
 
-_CHAR_PX = 6.7
-_LINE_PX = 15
+CHAR_PX = 6.7
+LINE_PX = 15
 _FACET_GAP_PX = 28
 _FONT_SLACK = 0.13
 _THREE_FACETS_PX = 500
@@ -57,9 +57,9 @@ def in_order(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def lines_of(label: str, n_chars: int) -> list[str]:
+def lines_of(label: str, n_chars: float) -> list[str]:
     """A label in lines that fit; long names without spaces are broken, nothing is cut off."""
-    return textwrap.wrap(label, n_chars, break_long_words=True) or [label]
+    return textwrap.wrap(label, int(n_chars), break_long_words=True) or [label]
 
 
 def label_lookup(labels: Sequence[str], n_chars: int, shown: Mapping[str, str] | None = None) -> str:
@@ -79,7 +79,7 @@ def label_axis(labels: Sequence[str], screen: ScreenWidth, *, is_numbered: bool 
     shown = {label: f"{label} {i}" if is_numbered else label for i, label in enumerate(labels, start=1)}
     n_lines = {label: len(lines_of(shown[label], screen.label_chars)) for label in labels}
     shifts = [
-        {"test": f"indexof({_listed(own)}, datum.value) >= 0", "value": -(n - 1) * _LINE_PX / 2}
+        {"test": f"indexof({_listed(own)}, datum.value) >= 0", "value": -(n - 1) * LINE_PX / 2}
         for n in sorted(set(n_lines.values()) - {1})
         if (own := [label for label in labels if n_lines[label] == n])
     ]
@@ -91,7 +91,7 @@ def label_axis(labels: Sequence[str], screen: ScreenWidth, *, is_numbered: bool 
         "labelPadding": 10,
         "labelExpr": label_lookup(labels, screen.label_chars, shown),
         "labelColor": INK,
-        "labelLineHeight": _LINE_PX,
+        "labelLineHeight": LINE_PX,
         **({"labelOffset": {"condition": shifts, "value": 0}} if shifts else {}),
     }
 
@@ -99,13 +99,13 @@ def label_axis(labels: Sequence[str], screen: ScreenWidth, *, is_numbered: bool 
 def label_room_px(labels: Sequence[str], screen: ScreenWidth) -> int:
     """How wide the names will be."""
     longest = max((len(line) for label in labels for line in lines_of(label, screen.label_chars)), default=0)
-    return round(longest * _CHAR_PX) + 18
+    return round(longest * CHAR_PX) + 18
 
 
 def row_height_px(labels: Sequence[str], screen: ScreenWidth, n_groups: int) -> int:
     """The height that lets neighbouring names and grouped marks stand apart."""
     n_lines = max((len(lines_of(label, screen.label_chars)) for label in labels), default=1)
-    return max(30, n_groups * 17 + 12, n_lines * _LINE_PX + 10)
+    return max(30, n_groups * 17 + 12, n_lines * LINE_PX + 10)
 
 
 def value_axis(title: str, *, is_percent: bool, screen: ScreenWidth, n_facets: int = 1) -> Spec:
@@ -143,10 +143,19 @@ def value_scale(domain: tuple[float, float] | None, *, has_zero: bool = False) -
     )
 
 
+def drawn_domain(values: Iterable[float | None], *, is_percent: bool) -> tuple[float, float] | None:
+    """The part of 0 to 100 % that shares need, with some room; None, for a scale that finds its own, where they are none."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    if not is_percent or not known or min(known) < 0 or max(known) > 1:
+        return None
+    room = 0.05 * (max(known) - min(known)) or 0.05
+    return max(0.0, min(known) - room), min(1.0, max(known) + room)
+
+
 def group_colour(groups: Sequence[str], screen: ScreenWidth, title: str = "", *, field: str = "group") -> Spec:
     """Colours by group with a legend above the chart that fits its width."""
     longest = max((len(group) for group in groups), default=1)
-    n_columns = max(1, min(len(groups), int(screen.width_px // (longest * _CHAR_PX + 34))))
+    n_columns = max(1, min(len(groups), int(screen.width_px // (longest * CHAR_PX + 34))))
     return {
         "field": field,
         "type": "nominal",
@@ -187,7 +196,7 @@ def in_facets(
     if len(facets) == 3 and n_columns == 2 and free >= _THREE_FACETS_PX:
         n_columns = 3
     width = (free - _FACET_GAP_PX * (n_columns - 1)) // n_columns
-    n_chars = max(12, int(width // _CHAR_PX))
+    n_chars = max(12, int(width // CHAR_PX))
     header = {"title": None, "labelExpr": label_lookup(facets, n_chars), "labelAnchor": "start", "labelOrient": "top"}
     spec: Spec = {
         "padding": padding,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from dialometer.model.estimate import Estimate
 from dialometer.report.charts.frame import (
     ScreenWidth,
     Spec,
+    drawn_domain,
     finite,
     group_colour,
     group_shape,
@@ -68,10 +71,11 @@ def dot_interval(
         x = {
             "type": "quantitative",
             "axis": value_axis(value_title, is_percent=is_percent, screen=screen, n_facets=len(facets)),
-            "scale": value_scale(domain),
+            "scale": value_scale(domain or drawn_domain(_ends(rows, reference, *bounds), is_percent=is_percent)),
         }
         layers = [*(reference_rule(bound, is_strong=False) for bound in bounds)]
-        layers += interval_layers(x, groups, screen, group_title)
+        is_cut = domain is not None
+        layers += interval_layers(x, groups, screen, group_title, is_cut=is_cut, open_ends=_open_ends(dots))
         if reference is not None:
             layers.insert(0, reference_rule(reference))
         view: Spec = {"encoding": encoding, "layer": layers}
@@ -82,7 +86,7 @@ def dot_interval(
 
 
 def dot_rows(dots: Sequence[Dot]) -> list[dict[str, Any]]:
-    """The dots as a chart's data; what is not known is null."""
+    """The dots as a chart's data; what is not known, or has no end, is null."""
     return [
         {
             "label": dot.label,
@@ -96,22 +100,74 @@ def dot_rows(dots: Sequence[Dot]) -> list[dict[str, Any]]:
     ]
 
 
-def interval_layers(x: Spec, groups: list[str], screen: ScreenWidth, group_title: str = "") -> list[Spec]:
-    """The interval as a line, the value as a point with the background's colour around it."""
+def _open_ends(dots: Sequence[Dot]) -> dict[str, float]:
+    """Where intervals without an end are drawn to, a little beyond everything else: by the end that they lack."""
+    ends = [
+        end for dot in dots for end in (dot.estimate.value, dot.estimate.low, dot.estimate.high) if math.isfinite(end)
+    ]
+    if not ends:
+        return {}
+    room = 0.1 * (max(ends) - min(ends)) or 0.1
+    beyond = {"low": min(ends) - room, "high": max(ends) + room}
+    return {end: place for end, place in beyond.items() if any(_lacks(dot.estimate, end) for dot in dots)}
+
+
+def _lacks(estimate: Estimate, end: str) -> bool:
+    """Whether the interval has no such end, and has the other."""
+    ends = {"low": estimate.low, "high": estimate.high}
+    return math.isinf(ends[end]) and math.isfinite(ends["high" if end == "low" else "low"])
+
+
+def _ends(rows: Sequence[Mapping[str, Any]], *others: float | None) -> list[float | None]:
+    return [*(row[key] for row in rows for key in ("value", "low", "high")), *others]
+
+
+def interval_layers(
+    x: Spec,
+    groups: list[str],
+    screen: ScreenWidth,
+    group_title: str = "",
+    *,
+    is_cut: bool = True,
+    open_ends: Mapping[str, float] = MappingProxyType({}),
+) -> list[Spec]:
+    """The interval as a line and the value as a point; where the axis is ``is_cut``, what is beyond its ends is not drawn.
+
+    An interval that lacks an end is an arrow to the place that ``open_ends`` give.
+    """
     colour: Spec = {"value": SERIES[0]}
     shape: Spec = {}
     if groups != [""]:
         colour = group_colour(groups, screen, group_title)
         shape = {"shape": group_shape(groups, screen, group_title)}
+    line: Spec = {"type": "rule", "strokeWidth": 2.5, "strokeCap": "round", "clip": True}
+    arrows: list[Spec] = []
+    for end, place in open_ends.items():
+        other, head = ("high", "triangle-left") if end == "low" else ("low", "triangle-right")
+        is_open = {"filter": f"!isValid(datum.{end}) && isValid(datum.{other}) && isValid(datum.value)"}
+        transform = [is_open, {"calculate": f"{place}", "as": "beyond"}]
+        arrows += [
+            {
+                "transform": transform,
+                "mark": line,
+                "encoding": {"x": {"field": other, **x}, "x2": {"field": "beyond"}, "color": colour},
+            },
+            {
+                "transform": transform,
+                "mark": {"type": "point", "shape": head, "filled": True, "opacity": 1, "size": 60},
+                "encoding": {"x": {"field": "beyond", **x}, "color": colour},
+            },
+        ]
     return [
         {
             "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
-            "mark": {"type": "rule", "strokeWidth": 2.5, "strokeCap": "round", "clip": True},
+            "mark": line,
             "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}, "color": colour},
         },
+        *arrows,
         {
             "transform": [{"filter": "isValid(datum.value)"}],
-            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 75, "clip": True},
+            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 75, "clip": is_cut},
             "encoding": {"x": {"field": "value", **x}, "color": colour, **shape},
         },
         unknown_text(),
@@ -190,9 +246,9 @@ def _column(
         x = {
             "type": "quantitative",
             "axis": value_axis(value_title, is_percent=is_percent, screen=screen),
-            "scale": value_scale(domain),
+            "scale": value_scale(domain or drawn_domain(_ends(rows, reference), is_percent=is_percent)),
         }
-        layers = interval_layers(x, [""], screen)
+        layers = interval_layers(x, [""], screen, is_cut=domain is not None, open_ends=_open_ends(dots))
         if reference is not None:
             layers.insert(0, reference_rule(reference))
         if not screen.is_narrow:

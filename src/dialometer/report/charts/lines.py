@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dialometer.report.charts.frame import (
+    CHAR_PX,
+    LINE_PX,
     ScreenWidth,
     Spec,
     finite,
@@ -13,6 +15,7 @@ from dialometer.report.charts.frame import (
     group_shape,
     in_facets,
     in_order,
+    lines_of,
     log_ticks,
     on_both_screens,
     value_axis,
@@ -60,7 +63,9 @@ def lines(
 
     def draw(screen: ScreenWidth) -> Spec:
         x_axis = {**value_axis(x_title, is_percent=is_percent_x, screen=screen, n_facets=len(facets)), "grid": False}
-        y_axis = {**value_axis(y_title, is_percent=is_percent, screen=screen), "tickCount": 5}
+        height = 260 if len(facets) == 1 else 170
+        title = lines_of(y_title, height // CHAR_PX)
+        y_axis = {**value_axis(y_title, is_percent=is_percent, screen=screen), "title": title, "tickCount": 5}
         x = {"field": "x", "type": "quantitative", "axis": x_axis}
         x["scale"] = {"type": "log", "nice": False} if is_log_x else {"zero": False, "nice": False, "padding": 8}
         if is_log_x:
@@ -90,7 +95,8 @@ def lines(
             layers.insert(0, _rule("y", target))
         if mark_x is not None:
             layers.insert(0, _rule("x", mark_x))
-        return in_facets({"layer": layers}, facets, screen, room_px=56, height_px=260 if len(facets) == 1 else 170)
+        room = 41 + LINE_PX * len(title)
+        return in_facets({"layer": layers}, facets, screen, room_px=room, height_px=height)
 
     return on_both_screens(draw, rows, n_facet_columns)
 

@@ -44,7 +44,8 @@ AMPLE = 0.1
 FEWEST_DF = 1e-9
 LEAST_DF = 0.5  # of Student's t, where clusters weigh so unequally that less than one and a half remain
 ONE_VOTE_EACH = "all votes point one way: each rater, or each item, whichever are fewer, counts as one vote"
-_FARTHEST = 10.0  # log odds from the estimate (odds of 22,000) beyond which an interval's end is not followed
+NO_END = "the votes rule out no value"
+_FARTHEST = 10.0  # log odds from the estimate (odds of 22,000); an interval that is not at its end there has none
 _CLOSE = 1e-4
 _MOST_STEPS = 40
 _CHUNK = 2_000_000  # cells times contrasts that are held at a time
@@ -131,6 +132,7 @@ class StrengthContrasts:
         """Contrasts with their tests and intervals."""
         tests = self.tests(rows)
         low, high = self._intervals(rows, tests)
+        is_endless = np.isnan(low) & (tests.df > FEWEST_DF)
         counts = [n] * len(labels) if isinstance(n, int) else list(n)
         over = "raters" if self.variance.items is None else "raters and items"
         how = "profile likelihood" if self.is_profiled else "Wald"
@@ -148,7 +150,9 @@ class StrengthContrasts:
                 p_value=float(tests.p_values[k]) if is_tested else math.nan,
                 label=label,
                 unit="log odds",
-                notes=(ONE_VOTE_EACH,) if tests.is_one_way[k] else (),
+                notes=tuple(
+                    note for note, holds in ((ONE_VOTE_EACH, tests.is_one_way[k]), (NO_END, is_endless[k])) if holds
+                ),
                 details={"design_effect": float(tests.scale[k]), "standard_error": float(tests.standard_errors[k])},
             )
             for k, label in enumerate(labels)
@@ -197,14 +201,15 @@ class StrengthContrasts:
         return np.maximum(np.concatenate(parts), 0.0)
 
     def _intervals(self, rows: Floats, tests: StrengthTests) -> tuple[Floats, Floats]:
+        """Both ends of each interval: infinite where no value that way is rejected, unknown where none is either way."""
         known = np.maximum(tests.df, LEAST_DF)
         quantile = stats.t.isf((1 - self.confidence) / 2, known)
         width = quantile * tests.standard_errors
         ends = [tests.values - width, tests.values + width]
         if self.is_profiled:
             ends = self._ends(rows, tests, quantile, width)
-        is_open = tests.df <= FEWEST_DF
-        low, high = (np.where(is_open, math.nan, end) for end in ends)
+        is_unknown = (tests.df <= FEWEST_DF) | (np.isinf(ends[0]) & np.isinf(ends[1]))
+        low, high = (np.where(is_unknown, math.nan, end) for end in ends)
         return low, high
 
     def _ends(self, rows: Floats, tests: StrengthTests, quantile: Floats, width: Floats) -> list[Floats]:
@@ -222,8 +227,10 @@ class StrengthContrasts:
             before[todo], at[todo] = now, root
             # No step goes back more than half of the way or more than doubles it.
             moved = np.clip(np.clip((now + step) / now, 0.5, 2.0) * now, -_FARTHEST, _FARTHEST)
-            is_done = (np.abs(gap) < _CLOSE) | (moved == now)
-            away[todo] = np.where(is_done, now, moved)
+            is_reached = np.abs(gap) < _CLOSE
+            is_done = is_reached | (moved == now)
+            is_endless = ~is_reached & (np.abs(now) == _FARTHEST) & (gap < 0)
+            away[todo] = np.where(is_done, np.where(is_endless, np.copysign(math.inf, now), now), moved)
             todo = todo[~is_done]
             if not len(todo):
                 break

@@ -89,7 +89,8 @@ class VoteVariance:
 
     def contrasts(self, rows: Floats) -> tuple[Floats, Floats]:
         """Standard errors and degrees of freedom of linear combinations of the parameters (combinations by parameters)."""
-        of_raters = self.raters.variance(rows)
+        # A spread of nothing may come out a hair below nothing.
+        of_raters = np.maximum(self.raters.variance(rows), 0.0)
         df = self.raters.effective(rows, self.inverse) - 1
         if self.items is None or self.meetings is None:
             return np.sqrt(of_raters), df

@@ -480,7 +480,7 @@ def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[
         reference=null,
         bounds=bounds,
         is_percent=is_percent,
-        group_order=(declared.kind, OTHER, SAME),
+        group_order=[group for group in (declared.kind, OTHER, SAME) if any(dot.group == group for dot in dots)],
     )
     digits = shared_digits((dot.estimate for dot in dots), 1 if is_percent else 2, is_percent=is_percent)
     words = "; ".join(

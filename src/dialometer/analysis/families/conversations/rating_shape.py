@@ -46,7 +46,7 @@ SHORT_WORDS: Mapping[Shape, str] = {
     "hump": "between the ends",
     "none": "no shape is significant",
 }
-ALL = "all systems"
+ALL = "All systems"
 HEADINGS = ("Highest − between", "Lowest − between", "Highest − lowest")
 TESTS = ("highest against between", "lowest against between", "highest against lowest")
 

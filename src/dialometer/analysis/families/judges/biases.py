@@ -114,10 +114,12 @@ def _sway(
         return _correlation(weights, _ranks(x), _ranks(people)), _correlation(weights, _ranks(x), _ranks(own))
 
     value, drawn = of(once), of(counts)
+    measured = "share of choices, a tie counting half" if compared.is_choice else "mean rating"
+    method = "Spearman's rho of rating and feature" if is_correlation else measured
 
-    def made(value: float, draws: Floats) -> Estimate:
+    def made(value: float, draws: Floats, method: str = method) -> Estimate:
         return estimate_from(
-            value, draws, n=len(x), method=what, resampled="items", seed=options.seed, confidence=options.confidence
+            value, draws, n=len(x), method=method, resampled="items", seed=options.seed, confidence=options.confidence
         )
 
     return Sway(
@@ -126,7 +128,7 @@ def _sway(
         what,
         made(float(value[0][0]), drawn[0]),
         made(float(value[1][0]), drawn[1]),
-        made(float(value[1][0] - value[0][0]), drawn[1] - drawn[0]),
+        made(float(value[1][0] - value[0][0]), drawn[1] - drawn[0], f"the judge's minus that of people: {method}"),
     )
 
 

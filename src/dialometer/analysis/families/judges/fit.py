@@ -131,6 +131,10 @@ def _times(data: StudyData, compared: Compared, judge: str) -> dict[str, np.ndar
     return {"time": np.array(["" if time is None else names[sum(time >= cut for cut in cuts)] for time in times])}
 
 
+FEWEST_CALIBRATED = 2
+"""Things that a judge gave the same answer to, below which people's mean on them is not shown."""
+
+
 @dataclass(frozen=True)
 class JudgeCalibration:
     """How far a judge's answer says what people would say."""
@@ -156,7 +160,7 @@ def calibration(data: StudyData, compared: Compared, options: Options) -> Iterat
             groups = _certainty(data, compared, name)
         for group in dict.fromkeys(sorted(set(groups.tolist()) - {""})):
             is_in = (groups == group) & ~np.isnan(mean) & ~np.isnan(judge)
-            if is_in.sum() >= 2:
+            if is_in.sum() >= FEWEST_CALIBRATED:
                 estimate = bootstrap_mean(mean[is_in], items=items[is_in], **options.resampling)
                 yield JudgeCalibration(compared.label, name, _shown(group), estimate, int(is_in.sum()))
 

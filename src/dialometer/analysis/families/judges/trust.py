@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from dialometer.analysis.base.wording import listed, n_of, percent, with_interva
 from dialometer.analysis.families.judges.biases import Sway, self_preference, style_bias
 from dialometer.analysis.families.judges.compared import Compared, as_labels, as_sides, compared_criteria
 from dialometer.analysis.families.judges.ensembles import with_ensembles
-from dialometer.analysis.families.judges.fit import calibration, group_fits
+from dialometer.analysis.families.judges.fit import JudgeCalibration, calibration, group_fits
 from dialometer.analysis.families.judges.position import PositionBias, position_bias
 from dialometer.analysis.families.judges.verdicts import position_table, position_words
 from dialometer.errors import NotEnoughData
@@ -438,6 +439,23 @@ def _drift_words(groups: Sequence[object]) -> str:
     )
 
 
+def _uncalibrated(criteria: Sequence[Compared], shown: Sequence[JudgeCalibration]) -> tuple[str, ...]:
+    """Says where things are missing from the rows: answers that a judge gave once only."""
+    n_shown: Counter[tuple[str, str]] = Counter()
+    for row in shown:
+        n_shown[row.criterion, row.judge] += row.n
+    n_lone = 0
+    for compared in criteria:
+        for judge, own in compared.judges.items():
+            if (compared.label, judge) in n_shown and compared.is_number:
+                n_both = int(np.sum(~np.isnan(own) & ~np.isnan(compared.people_mean)))
+                n_lone += n_both - n_shown[compared.label, judge]
+    if not n_lone:
+        return ()
+    verb = "is" if n_lone == 1 else "are"
+    return (f"Ratings that a judge gave to one thing only have no row; there {verb} {n_lone} such.",)
+
+
 def _calibration_section(data: StudyData, criteria: Sequence[Compared], options: Options) -> Section | None:
     rows = [(compared.is_number, row) for compared in criteria for row in calibration(data, compared, options)]
     parts, words = [], []
@@ -468,7 +486,8 @@ def _calibration_section(data: StudyData, criteria: Sequence[Compared], options:
                 Column("n", "Things", "count"),
             )
             cells = tuple((row.criterion, row.judge, row.answer, row.people, row.n) for row in own)
-            parts.append(Table(f"judge_calibration_{'ratings' if is_number else 'choices'}", title, columns, cells))
+            name = f"judge_calibration_{'ratings' if is_number else 'choices'}"
+            parts.append(Table(name, title, columns, cells, notes=_uncalibrated(criteria, own)))
     return Section("judge_calibration", "Calibration of the judges", tuple(words), tuple(parts)) if parts else None
 
 

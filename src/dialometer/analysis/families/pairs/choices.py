@@ -13,6 +13,7 @@ from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
 from dialometer.errors import NotEnoughData
 from dialometer.model.item import PairItem
+from dialometer.model.shared_texts import first_shown
 from dialometer.model.study import Study
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.quality.gold import gold_items
@@ -40,6 +41,8 @@ class PairChoices:
     strategy: Ints
     question: Ints
     item: Ints
+    drawn: Ints
+    """What counts as one draw: the pair, or all pairs of a strategy that have a transcript in common."""
     rater_names: NDArray[np.str_]
     """Names in the order of the raters' numbers."""
     notes: tuple[str, ...] = ()
@@ -74,6 +77,7 @@ class PairChoices:
             strategy=self.strategy[kept],
             question=self.question[kept],
             item=self.item[kept],
+            drawn=self.drawn[kept],
         )
 
     def asked(self, questions: list[str]) -> PairChoices:
@@ -121,9 +125,17 @@ def pair_choices(data: StudyData) -> PairChoices:
             "a": [item.a.system for item in items],
             "b": [item.b.system for item in items],
             "item_code": np.arange(len(items)),
+            "drawn": _draws(study, items),
             "strategy": [strategies.index(strategy_of(study, item)) for item in items],
         },
-        schema={"item": pl.String, "a": pl.String, "b": pl.String, "item_code": pl.Int64, "strategy": pl.Int64},
+        schema={
+            "item": pl.String,
+            "a": pl.String,
+            "b": pl.String,
+            "item_code": pl.Int64,
+            "drawn": pl.Int64,
+            "strategy": pl.Int64,
+        },
     )
     frame = data.judgments.filter(
         pl.col("scale").is_in(compared_types(study, "one")) & pl.col("criterion").is_in(questions)
@@ -156,9 +168,29 @@ def pair_choices(data: StudyData) -> PairChoices:
             list(questions), list(range(len(questions))), return_dtype=pl.Int64
         ).to_numpy(),
         item=kept["item_code"].to_numpy(),
+        drawn=kept["drawn"].to_numpy(),
         rater_names=names.to_numpy().astype(np.str_),
         notes=_notes(frame.filter(~pl.col("item").is_in(gold_items(study))), joined, kept),
     )  # fmt: skip
+
+
+def _draws(study: Study, items: tuple[PairItem, ...]) -> list[int]:
+    """For each pair the first of its strategy that it shares a transcript with, directly or by way of others."""
+    shown = first_shown(study)
+    earlier = list(range(len(items)))
+
+    def first_of(k: int) -> int:
+        while earlier[k] != k:
+            earlier[k] = k = earlier[earlier[k]]
+        return k
+
+    shows: dict[tuple[str, str, str], int] = {}
+    for k, item in enumerate(items):
+        for system in item.systems:
+            text = (strategy_of(study, item), system, shown.get((item.id, system), item.id))
+            one, other = first_of(k), first_of(shows.setdefault(text, k))
+            earlier[max(one, other)] = min(one, other)
+    return [first_of(k) for k in range(len(items))]
 
 
 def _strategy_label(study: Study, name: str) -> str:

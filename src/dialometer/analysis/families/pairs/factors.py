@@ -229,7 +229,7 @@ def _fit(votes: Votes, choices: PairChoices, options: Options) -> _Fit:
         slopes = [2 * model.prior * expit(d @ strength) * expit(-(d @ strength)) for d in between]
         penalty = sum(w * np.outer(d[1:], d[1:]) for w, d in zip(slopes, between, strict=True))
     rater = choices.rater[votes.row]
-    item, levels = codes(choices.item[votes.row])
+    item, levels = codes(choices.drawn[votes.row])
     strata = np.zeros(len(levels), dtype=np.int64)
     strata[item] = np.minimum(first, second) * k + np.maximum(first, second)
     has_repeats = bool(np.min(np.unique(strata, return_counts=True)[1]) > 1)

@@ -37,11 +37,11 @@ def pair_alternatives(
         return decided(made, comparison, options)
 
     def with_ties(own: PairChoices) -> Estimate:
-        items = None if options.has_fixed_items else own.item
+        items = None if options.has_fixed_items else own.drawn
         return two_way_share((own.signed + 1) / 2, own.rater, items, confidence=options.confidence)
 
     def simpler(model: OneSample, own: PairChoices) -> Estimate:
-        return model(own.share, own.rater, own.item, NO_PREFERENCE, options.confidence)
+        return model(own.share, own.rater, own.drawn, NO_PREFERENCE, options.confidence)
 
     made = []
     if bool(np.any(choices.signed == 0)):

@@ -114,7 +114,7 @@ def share_in_general(choices: PairChoices, *, confidence: float, label: str = ""
     if not decided.any():
         return unknown("share, two-way jackknife over raters and items", NO_DECISIVE, label=label)
     found = two_way_share(
-        share[decided], choices.rater[decided], choices.item[decided], confidence=confidence, label=label
+        share[decided], choices.rater[decided], choices.drawn[decided], confidence=confidence, label=label
     )
     return _as_share(found)
 
@@ -233,7 +233,7 @@ def difference_test(choices: PairChoices, by: Literal["strategy", "question"], o
     general = (
         None
         if options.has_fixed_items
-        else two_way_homogeneity(share, groups, choices.rater, choices.item, label=label)
+        else two_way_homogeneity(share, groups, choices.rater, choices.drawn, label=label)
     )
     level = options.confidence
     here = replace(here, confidence=level)
@@ -252,7 +252,7 @@ def strategy_differences(choices: PairChoices, options: Options) -> dict[tuple[s
     general: Mapping[tuple[str, str], Estimate] = {}
     if not options.has_fixed_items:
         general = two_way_differences(
-            share, choices.strategy, choices.rater, choices.item, confidence=options.confidence
+            share, choices.strategy, choices.rater, choices.drawn, confidence=options.confidence
         )
     n_pairs = [choices.where(choices.strategy == s).n_pairs for s in range(len(labels))]
     names = [(labels[int(first)], labels[int(second)]) for first, second in here]

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import (
     ANALYSES,
@@ -24,7 +26,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
     with_prefix,
 )
-from dialometer.analysis.base.wording import inside, listed, percent, question_label, system_label, with_interval
+from dialometer.analysis.base.wording import inside, listed, n_of, percent, question_label, system_label, with_interval
 from dialometer.analysis.families.pairs.choices import PairChoices, asked_pairwise, pair_choices, pair_items
 from dialometer.analysis.families.pairs.factors import factors_section, has_factors
 from dialometer.analysis.families.pairs.pair_alternatives import pair_alternatives
@@ -120,7 +122,7 @@ class TranscriptPairs(Family):
                 *in_appendix(_sections(data, choices, options)),
             ),
             methods=_methods(options),
-            warnings=(*choices.notes, *_reach(choices, options)),
+            warnings=(*choices.notes, *_shared_transcripts(choices, options), *_reach(choices, options)),
             claims=tuple(
                 Claim(f"a preference for {result.label}", is_general=result.reach == "general")
                 for result in main
@@ -165,6 +167,17 @@ def _sections(data: StudyData, choices: PairChoices, options: Options) -> list[S
         section_or_problem("transcripts", "The transcripts", lambda: transcripts_section(study, choices, options))
     )
     return sections
+
+
+def _shared_transcripts(choices: PairChoices, options: Options) -> tuple[str, ...]:
+    """Says that some pairs are no items of their own."""
+    n_pairs, n_drawn = len(np.unique(choices.item)), len(np.unique(choices.drawn))
+    if n_drawn == n_pairs or options.has_fixed_items:
+        return ()
+    return (
+        f"Some transcript pairs of a strategy share a transcript: the {n_pairs} pairs count as {n_of(n_drawn, 'item')} in every "
+        "claim about other transcript pairs.",
+    )
 
 
 def _reach(choices: PairChoices, options: Options) -> tuple[str, ...]:

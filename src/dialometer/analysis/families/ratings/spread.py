@@ -140,11 +140,12 @@ def disputed_section(study: Study, measures: Measures) -> Section:
             Column("raters", "Raters", "count"),
             Column("mean", "Geometric mean" if is_log else "Mean", "number", 1),
             Column("spread", spread, "number", 1 if all(measure.is_wide for measure in measures.criteria) else 2),
-            Column("range", "Range"),
+            Column("range", "Range of ratings"),
         ),
         tuple(body),
-        caption="Spread between raters after each rater's own level is taken out"
-        + ("; a factor of 2 means: typically half or twice." if is_log else "."),
+        caption=f"The {'spread' if is_log else 'standard deviation'} is that between raters after each rater's own level is "
+        f"taken out{'; a factor of 2 means: typically half or twice' if is_log else ''}. The range is that of the ratings as "
+        "they were given.",
     )
     text = "Read these first: they show what the criterion leaves open, or items that were misunderstood."
     return Section("disputed", "Most disputed items", (text,), (table,))

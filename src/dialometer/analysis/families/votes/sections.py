@@ -173,7 +173,6 @@ def contrasts_table(
         rows.append(
             (first, second, known_cell(share), gap, *p_cells(contrasts[a, b], options.correction)),
         )
-    remarks = dict.fromkeys(note for pair in pairs for note in contrasts[pair].notes)
     columns = (
         Column("system", "System"),
         Column("against", "Compared with"),
@@ -181,7 +180,6 @@ def contrasts_table(
         Column("difference", "Difference in strength (log odds)", "estimate"),
         *p_columns(options.correction),
     )
-    notes += [sentence(remark) for remark in remarks]
     return Table(
         name, title, columns, tuple(rows), caption=caption, notes=tuple(notes), is_confirmatory=is_confirmatory
     )

@@ -42,10 +42,10 @@ WORDS = {
     "chat": "conversation",
 }
 _MAIN = re.compile(r"<main\b[^>]*>(.*)</main>", re.DOTALL)
-_NOT_SEEN = re.compile(
-    r'<input type="hidden"[^>]*>|\s(?:id|for|list|name|form|action|data-[\w-]+|aria-(?:labelledby|describedby|controls|owns))="[^"]*"'
-)
-"""What a reader does not see: fields with times and secrets, and names, which would be given more than once here."""
+_NOT_SEEN = re.compile(r'<input type="hidden"[^>]*>|\s(?:form|action|data-[\w-]+)="[^"]*"')
+"""What a reader does not see: fields with times and secrets, and where answers would go."""
+_NAMES = re.compile(r'\s(id|for|list|name|aria-(?:labelledby|describedby|controls|owns))="([^"]*)"')
+"""Names inside a screen, which several screens of the document would otherwise share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,19 @@ def screens(study: Study, language: str = "") -> list[ReviewScreen]:
             content = _NOT_SEEN.sub("", main[1] if main else "")
             found.setdefault((title, content), []).append(study.cell_label(condition))
     # A page that was drawn here: everything in it is escaped.
-    return [ReviewScreen(title, tuple(cells), Markup(content)) for (title, content), cells in found.items()]  # nosec B704
+    return [
+        ReviewScreen(title, tuple(cells), Markup(_with_own_names(content, number)))  # nosec B704
+        for number, ((title, content), cells) in enumerate(found.items(), start=1)
+    ]
+
+
+def _with_own_names(content: str, number: int) -> str:
+    """A screen whose labels name its own fields, and whose buttons of one answer are a group of their own."""
+
+    def own(name: re.Match[str]) -> str:
+        return f' {name[1]}="{" ".join(f"screen-{number}-{word}" for word in name[2].split())}"'
+
+    return _NAMES.sub(own, content)
 
 
 def _steps(preview: Preview) -> Iterator[tuple[str, int]]:
