@@ -94,7 +94,7 @@ def test_criteria_are_parts_of_all_criteria_together(template, quick):
     for measure in measures.criteria:
         part = slice(start, start + len(measure.y))
         start = part.stop
-        for name in ("rater", "item", "system", "thing"):
+        for name in ("rater", "item", "system"):
             assert np.shares_memory(getattr(measure, name), getattr(measures.overall, name)[part])
     assert start == len(measures.overall.y)
 

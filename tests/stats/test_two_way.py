@@ -111,7 +111,7 @@ def test_many_meetings_are_gone_through_in_parts(monkeypatch: pytest.MonkeyPatch
     rng = np.random.default_rng(2)
     sums, inverse = rng.normal(size=(250, 3)), np.linalg.inv(np.diag([4.0, 5.0, 6.0]) + 0.5)
     monkeypatch.setattr(two_way, "N_AT_ONCE", 60)
-    root = two_way._root(sums, inverse)
+    root = two_way._root(250, sums.__getitem__, inverse)
     np.testing.assert_allclose(root.T @ root, (sums @ inverse).T @ (sums @ inverse), rtol=1e-12)
 
 

@@ -18,7 +18,7 @@ from dialometer.errors import DialometerError, NotEnoughData
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-MOST_UNUSED = 32
+MOST_UNUSED = 8
 """Labels that are whole numbers are counted rather than sorted up to so many possible ones for each that is given."""
 
 
@@ -120,6 +120,11 @@ def as_matrix(ratings: ArrayLike) -> Floats:
     return matrix
 
 
+def only(kept: NDArray[np.bool_], *arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """The kept entries of each array; the arrays themselves where all are kept, since a million rows are not copied for nothing."""
+    return arrays if kept.all() else tuple(array[kept] for array in arrays)
+
+
 def as_judgments(values: ArrayLike, *ids: ArrayLike) -> tuple[Floats, list[Ints], list[NDArray[Any]]]:
     """One row per judgment: the values, and each id column as codes 0..m-1 beside its distinct ids.
 
@@ -147,7 +152,7 @@ def as_judgments(values: ArrayLike, *ids: ArrayLike) -> tuple[Floats, list[Ints]
             distinct, code = np.unique(given, return_inverse=True)
         code_columns.append(code.astype(np.int64, copy=False).ravel())
         names.append(distinct)
-    return y[is_given], code_columns, names
+    return y if is_whole else y[is_given], code_columns, names
 
 
 def cross(values: ArrayLike, items: ArrayLike, raters: ArrayLike) -> RatingMatrix:

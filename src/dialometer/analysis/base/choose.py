@@ -386,9 +386,9 @@ def _provenance(
     if data.look is not None and data.look.stopped:
         made["stopped"] = data.look.stopped
         made["stopped_because"] = data.look.stop_words
-    times = data.judgments["answered_at"].drop_nulls()
-    if len(times):
-        first, last = times.sort().dt.strftime("%Y-%m-%d %H:%M UTC").gather([0, -1])
+    times = data.judgments["answered_at"]
+    if times.count():
+        first, last = pl.Series([times.min(), times.max()]).dt.strftime("%Y-%m-%d %H:%M UTC")
         made |= {"first_judgment": first, "last_judgment": last}
     return made
 

@@ -23,6 +23,7 @@ from dialometer.design.adaptive import floor_of, weight_of
 from dialometer.errors import DialometerError
 from dialometer.exchange.export_folder import read_manifest
 from dialometer.exchange.formula_cells import is_escaped, restored_frame
+from dialometer.model.scale import Scale
 from dialometer.model.session import ADJUDICATORS, DrawnSystems, Session
 from dialometer.model.study import LANGUAGE, Study
 from dialometer.quality.gold import gold_items
@@ -196,6 +197,7 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = (), with
     draws = draws_table(
         study, ((raters[s.id], item, *_drawn(pair)) for s in held for item, pair in s.draw.pairs.items())
     )
+    given_by_models = bool(programs)
     if any(APART in name for name in raters.values()):
         without = ()  # such raters are told apart by their sessions
     del (
@@ -207,7 +209,16 @@ def load_data(study: Study, store: Store, *, sources: tuple[str, ...] = (), with
         turns,
     )  # thousands of sessions with all their items: the table takes their place
     table = long_table(store.records.judgment_batches(), study, without=without)
+    if without and not given_by_models and _are_all_numbers(study, table):
+        # Their texts say nothing more; at a million judgments they are 16 MB.
+        table = table.with_columns(pl.lit(None, dtype=pl.String).alias("answer"))
     return replace(select_data(study, table, sessions, answers, findings, chats, sources), battles=battles, draws=draws)
+
+
+def _are_all_numbers(study: Study, table: pl.DataFrame) -> bool:
+    """Whether every answer is a number as it was given, and nobody settles disagreements by the answers themselves."""
+    are_plain = all(type(scale).number is Scale.number for scale in study.spec.scales.values())
+    return are_plain and study.spec.adjudication is None and not table["value"].null_count()
 
 
 def _battles(study: Study, store: Store, held: list[Session], raters: Mapping[str, str]) -> pl.DataFrame:

@@ -110,7 +110,7 @@ OVERALL = "_overall"
 """The name of all criteria together; names in study files begin with a letter, so no criterion can have it."""
 _USED = ("rater", "item", "system", "turn", "position", "side", "criterion", "block", "value")
 """Columns of the long table that measures are made from."""
-_CODES = ("rater", "item", "system", "thing", "cell", "position", "side")
+_CODES = ("rater", "item", "system", "cell", "position", "side")
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ class Measure:
     rater: Ints
     item: Ints
     system: Ints
-    thing: Ints
-    """What was rated: item, system and turn together; the same number on every criterion."""
     target: Ints
     """What was rated and on which criterion; counted from 0 without holes."""
+    things: Ints
+    """Of each target what was rated: item, system and turn together; the same number on every criterion."""
     cell: Ints
     position: Ints
     side: Ints
@@ -186,7 +186,12 @@ class Measure:
     @property
     def n_targets(self) -> int:
         """How many different things were rated."""
-        return int(self.target.max(initial=-1)) + 1
+        return len(self.things)
+
+    @property
+    def thing(self) -> Ints:
+        """What was rated, for each judgment."""
+        return np.asarray(self.things[self.target])
 
     @property
     def screens(self) -> Screens:
@@ -206,7 +211,9 @@ class Measure:
 
     def where(self, rows: NDArray[np.bool_]) -> Measure:
         """The measure with only these judgments; targets are counted anew."""
-        target, _ = codes(self.target[rows])
+        if rows.all():
+            return self
+        target, kept = codes(self.target[rows])
         return replace(
             self,
             raw=self.raw[rows],
@@ -214,11 +221,11 @@ class Measure:
             rater=self.rater[rows],
             item=self.item[rows],
             system=self.system[rows],
-            thing=self.thing[rows],
             target=target,
-            cell=self.cell[rows],
+            things=self.things[kept],
+            cell=_held(self.cell[rows]),
             position=self.position[rows],
-            side=self.side[rows],
+            side=_held(self.side[rows]),
         )
 
 
@@ -336,15 +343,20 @@ class _Coding:
         coded = names.fill_null("").cast(pl.Enum(self.levels[name])).to_physical()
         return coded.to_numpy().astype(np.int64)
 
-    def columns(self, is_in: pl.Series) -> dict[str, Ints]:
-        """The codes of some of the rows, one column after the other: all of them at once would be copied as texts."""
+    def columns(self, is_in: pl.Series) -> tuple[dict[str, Ints], Ints, Ints]:
+        """The codes of some of the rows, one column after the other: all of them at once would be copied as texts.
+
+        Also what was rated, counted from 0, and the number of each such thing in the study.
+        """
         columns = {name: self._codes(self.rows[name].filter(is_in), name) for name in self.levels}
-        turn = self.rows["turn"].filter(is_in).fill_null(-1).to_numpy().astype(np.int64) + 1
-        columns["thing"] = (columns["item"] * len(self.book.systems) + columns["system"]) * self.n_turns + turn
+        thing = columns["item"] * len(self.book.systems) + columns["system"]
+        thing *= self.n_turns
+        thing += self.rows["turn"].filter(is_in).fill_null(-1).to_numpy().astype(np.int64) + 1
+        target, things = codes(thing)
         columns["cell"] = self.rows["_cell"].filter(is_in).to_numpy()
         for name in ("position", "side"):
             columns[name] = self.rows[name].filter(is_in).fill_null(0).to_numpy().astype(np.int64)
-        return {name: _held(columns[name]) for name in _CODES}
+        return {name: _held(columns[name]) for name in _CODES}, target, things
 
 
 def _measure(study: Study, asked: AskedCriterion, coding: _Coding) -> Measure | None:
@@ -353,11 +365,10 @@ def _measure(study: Study, asked: AskedCriterion, coding: _Coding) -> Measure | 
         is_in &= coding.rows["block"].is_in([block.name for block in asked.blocks])
     if not is_in.any():
         return None
-    columns = coding.columns(is_in)
+    columns, target, things = coding.columns(is_in)
     value, notes = within_scale(
         coding.rows["value"].filter(is_in).to_numpy().astype(np.float64), columns["cell"], asked.scales
     )
-    target, _ = codes(columns["thing"])
     value, target, columns, repeated = averaged_repeats(value, target, columns)
     raw, y, remarks, constant = analysed_values(value, columns, asked, study.spec.analysis.zeros, coding.book.raters)
     is_given = ~np.isnan(y)
@@ -372,6 +383,7 @@ def _measure(study: Study, asked: AskedCriterion, coding: _Coding) -> Measure | 
         raw=raw,
         y=y,
         target=target,
+        things=things,
         notes=(*notes, *repeated, *remarks),
         constant_raters=constant,
         **columns,
@@ -419,6 +431,7 @@ def _overall(measures: list[Measure]) -> Measure | None:
         raw=together,
         y=y,
         target=np.concatenate(target),
+        things=np.concatenate([measure.things for measure in measures]),
         notes=(),
         constant_raters=tuple(
             name for name in measures[0].constant_raters if all(name in m.constant_raters for m in measures)

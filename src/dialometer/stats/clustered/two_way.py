@@ -21,6 +21,7 @@ factor is all there is, and by simulation: the share of false rejections in desi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,7 +33,16 @@ from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.clustered.clustered import clustered_proportion
 from dialometer.stats.clustered.proportion import clopper_pearson_interval, wilson_interval
-from dialometer.stats.observations import Floats, Ints, check_confidence, codes, missing_note, numbers, same_length
+from dialometer.stats.observations import (
+    Floats,
+    Ints,
+    check_confidence,
+    codes,
+    missing_note,
+    n_distinct,
+    numbers,
+    same_length,
+)
 
 LARGEST_LEAVING_OUT = 2e7
 """Numbers in the matrices of all clusters above which clusters are no longer left out one by one (then they are many)."""
@@ -196,34 +206,53 @@ def _of_pairs(
 
 
 def weighted_variance(
-    scores: Floats, weighted: Floats, rows: Floats, raters: ArrayLike, items: ArrayLike | None
+    residual: Floats, weighted: Floats, rows: Floats, raters: ArrayLike, items: ArrayLike | None
 ) -> TwoWayVariance:
     """The variance of ``(weighted' rows)^-1 weighted' y``, such as the estimates of a mixed model with its weights held.
 
-    ``weighted`` is the design times the inverse of the model's covariance, ``rows`` the design, and ``scores`` are
-    residuals times ``weighted``. With equal weights it is :func:`two_way_variance` of least squares.
+    ``weighted`` is the design times the inverse of the model's covariance, ``rows`` the design. With equal weights it is
+    :func:`two_way_variance` of least squares. Of a million rows no more is held than these, and one column.
     """
     rater, _ = codes(raters)
-    of_raters = _weighted_factor(scores, weighted, rows, rater)
-    inverse = linalg.pinvh(weighted.T @ rows)
+    of_raters, total = _weighted_factor(residual, weighted, rows, rater)
+    inverse = linalg.pinvh(total)
     if items is None:
         return TwoWayVariance(inverse, of_raters, None, None)
     item, levels = codes(items)
-    meeting, _ = codes(rater * len(levels) + item)
-    of_meetings = _factor(scores, rows, np.ones(len(rows)), meeting, inverse, inverse, is_leaving_out=False)
-    return TwoWayVariance(inverse, of_raters, _weighted_factor(scores, weighted, rows, item), of_meetings)
+    of_meetings = _meetings(residual, weighted, inverse, rater * len(levels) + item)
+    return TwoWayVariance(inverse, of_raters, _weighted_factor(residual, weighted, rows, item)[0], of_meetings)
 
 
-def _weighted_factor(scores: Floats, weighted: Floats, rows: Floats, cluster: Ints) -> _Factor:
+def _weighted_factor(residual: Floats, weighted: Floats, rows: Floats, cluster: Ints) -> tuple[_Factor, Floats]:
+    """How far leaving out each cluster moves the estimates, and ``weighted' rows``."""
     n, p = int(cluster.max(initial=-1)) + 1, rows.shape[1]
-    total = weighted.T @ rows
     sums, taken, spread = np.empty((n, p)), np.empty((n, p, p)), np.empty((n, p, p))
     for j in range(p):
-        sums[:, j] = np.bincount(cluster, weights=scores[:, j], minlength=n)
+        sums[:, j] = np.bincount(cluster, weights=weighted[:, j] * residual, minlength=n)
         for k in range(p):
             taken[:, j, k] = np.bincount(cluster, weights=weighted[:, j] * rows[:, k], minlength=n)
             spread[:, j, k] = np.bincount(cluster, weights=weighted[:, j] * weighted[:, k], minlength=n)
-    return _Factor(_solved(total - taken, sums), spread, (n - 1) / n if n > 1 else 1.0)
+    total = taken.sum(axis=0)
+    return _Factor(_solved(total - taken, sums), spread, (n - 1) / n if n > 1 else 1.0), total
+
+
+def _meetings(residual: Floats, weighted: Floats, inverse: Floats, meeting: Ints) -> _Factor:
+    """Over meetings of a rater with an item. Mostly each has one row; then nothing needs to be added up."""
+    n, p = n_distinct(meeting), weighted.shape[1]
+    if n == len(meeting):
+        return _of_meetings(n, lambda part: weighted[part] * residual[part, None], inverse)
+    cluster, _ = codes(meeting)
+    sums = np.empty((n, p))
+    for k in range(p):
+        sums[:, k] = np.bincount(cluster, weights=weighted[:, k] * residual, minlength=n)
+    return _of_meetings(n, sums.__getitem__, inverse)
+
+
+def _of_meetings(n: int, sums: Callable[[slice], Floats], inverse: Floats) -> _Factor:
+    """Only the variance of contrasts is asked of meetings, and there may be a million: a square root of it says the same."""
+    p = len(inverse)
+    changes = _root(n, sums, inverse) if n > p else sums(slice(None)) @ inverse
+    return _Factor(changes, np.empty((0, p, p)), n / max(n - 1, 1))
 
 
 def _solved(matrices: Floats, right: Floats) -> Floats:
@@ -252,10 +281,9 @@ def _factor(
     sums = np.empty((n, p))
     for k in range(p):
         sums[:, k] = np.bincount(cluster, weights=scores[:, k], minlength=n)
-    if not is_leaving_out and n > p:
-        # Only the variance of contrasts is asked of these, and there may be a million: a square root of it says the same.
-        return _Factor(_root(sums, inverse), np.empty((0, p, p)), n / max(n - 1, 1))
-    if not is_leaving_out or n * p * p > LARGEST_LEAVING_OUT:
+    if not is_leaving_out:
+        return _of_meetings(n, sums.__getitem__, inverse)
+    if n * p * p > LARGEST_LEAVING_OUT:
         return _Factor(sums @ inverse, np.empty((0, p, p)), n / max(n - 1, 1))
     information = np.empty((n, p, p))
     for j in range(p):
@@ -280,10 +308,10 @@ N_AT_ONCE = 100_000
 """Rows of which a square root is made at once."""
 
 
-def _root(sums: Floats, inverse: Floats) -> Floats:
+def _root(n: int, sums: Callable[[slice], Floats], inverse: Floats) -> Floats:
     """R with ``R'R`` the cross product of ``sums @ inverse``; a million rows are gone through in parts."""
-    starts = range(0, len(sums), N_AT_ONCE)
-    roots = [np.linalg.qr(sums[start : start + N_AT_ONCE] @ inverse, mode="r") for start in starts]
+    starts = range(0, n, N_AT_ONCE)
+    roots = [np.linalg.qr(sums(slice(start, start + N_AT_ONCE)) @ inverse, mode="r") for start in starts]
     return np.asarray(roots[0] if len(roots) == 1 else np.linalg.qr(np.vstack(roots), mode="r"), dtype=np.float64)
 
 

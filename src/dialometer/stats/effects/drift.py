@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
 from dialometer.stats.effects.multiplicity import Correction, adjust
-from dialometer.stats.observations import Floats, Ints, codes, numbers, same_length
+from dialometer.stats.observations import Floats, Ints, codes, numbers, only, same_length
 
 FEWEST_JUDGMENTS = 5
 
@@ -58,8 +58,8 @@ def rater_slopes(
     y, x = numbers(values), numbers(times)
     code, names = codes(raters)
     same_length(values=y, times=x, raters=code)
-    given = ~(np.isnan(y) | np.isnan(x))
-    slopes, errors, free = _lines(y[given], x[given], code[given], len(names))
+    y, x, code = only(~(np.isnan(y) | np.isnan(x)), y, x, code)
+    slopes, errors, free = _lines(y, x, code, len(names))
     known = errors[np.isfinite(errors)]
     usable = np.flatnonzero(errors > 1e-9 * known.max(initial=0))  # a perfect line has no error but rounding
     if len(usable) < 2:
@@ -88,11 +88,13 @@ def _lines(y: Floats, x: Floats, code: Ints, n: int) -> tuple[Floats, Floats, Fl
     count = np.bincount(code, minlength=n).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         gap_x = x - (np.bincount(code, weights=x, minlength=n) / count)[code]
-        gap_y = y - (np.bincount(code, weights=y, minlength=n) / count)[code]
+        rest = y - (np.bincount(code, weights=y, minlength=n) / count)[code]
         spread = np.bincount(code, weights=gap_x**2, minlength=n)
-        slope = np.bincount(code, weights=gap_x * gap_y, minlength=n) / spread
-        rest = np.bincount(code, weights=(gap_y - slope[code] * gap_x) ** 2, minlength=n)
-        error = np.sqrt(rest / (count - 2) / spread)
+        slope = np.bincount(code, weights=gap_x * rest, minlength=n) / spread
+        gap_x *= slope[code]
+        rest -= gap_x
+        squares = np.bincount(code, weights=np.square(rest, out=rest), minlength=n)
+        error = np.sqrt(squares / (count - 2) / spread)
     is_usable = (count >= FEWEST_JUDGMENTS) & (spread > 0)
     return slope, np.where(is_usable, error, np.nan), count - 2
 

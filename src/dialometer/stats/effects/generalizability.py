@@ -104,7 +104,9 @@ def _ratio(part: float, error: float) -> float:
 
 def g_study(ratings: ArrayLike, systems: ArrayLike, items: ArrayLike, raters: ArrayLike) -> GStudy:
     """The variance components of ratings in rows; missing ratings (``nan``) are left out."""
+    n_missing = int(np.sum(np.isnan(np.asarray(ratings, dtype=np.float64))))
     y, (system, item, rater), names = as_judgments(ratings, systems, items, raters)
+    del ratings, systems, items, raters  # of a million ratings each takes 8 MB
     sizes = [len(levels) for levels in names]
     if len(y) < 4 or min(sizes) < 2:
         raise NotEnoughData(
@@ -131,7 +133,7 @@ def g_study(ratings: ArrayLike, systems: ArrayLike, items: ArrayLike, raters: Ar
         n_raters=sizes[2],
         items_per_rater=n_distinct(given) / sizes[2],
         method=method,
-        notes=missing_note(len(np.ravel(ratings)) - len(y)),
+        notes=missing_note(n_missing),
         joined=joined,
     )
 

@@ -402,7 +402,7 @@ def weighted_by_model(
     if item.max() > rater.max():
         first, second, a, b = item, rater, b, a
     n_first, n_second = int(first.max()) + 1, int(second.max()) + 1
-    given = columns if weight is None else columns * weight[:, None]
+    given = columns if weight is None else np.asarray(columns * weight[:, None])
     diagonal = 1 + a * a * np.bincount(first, weights=weight, minlength=n_first)
     counts = _count_table(second, first, n_second, n_first, weight)
     sums_first = a * _sums(list(given.T), first, n_first)
@@ -413,8 +413,11 @@ def weighted_by_model(
     schur[np.diag_indices_from(schur)] += 1 + b * b * np.bincount(second, weights=weight, minlength=n_second)
     of_second = linalg.solve(schur, rest, assume_a="pos")
     of_first = (sums_first - a * b * (counts.T @ of_second)) / diagonal[:, None]
-    levels = a * of_first[first] + b * of_second[second]
-    return np.asarray(given - (levels if weight is None else levels * weight[:, None]))
+    weighted = np.empty(columns.shape)
+    for k in range(columns.shape[1]):
+        levels = a * of_first[first, k] + b * of_second[second, k]
+        weighted[:, k] = given[:, k] - (levels if weight is None else levels * weight)
+    return weighted
 
 
 def _denominator(degrees: Floats) -> float:

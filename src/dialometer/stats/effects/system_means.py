@@ -226,15 +226,18 @@ def _open_means(
     y, of_rater, of_item = table[row, system], rater[row], item[row]
     weight = None if weights is None else weights[row]
     own = (_own_system(of_rater, system), _own_system(of_item, system)) if table.shape[1] > 1 else (None, None)
-    design = np.eye(table.shape[1])[system]
-    del row, system  # of a million judgments each of these takes 8 MB
+    design = np.eye(table.shape[1], dtype=bool)[system]
+    del row  # of a million judgments each such column takes 8 MB
     weighted = design if weight is None else design * weight[:, None]
     if is_weighted:
         fit = fitted(lambda: fit_crossed(y, design, of_rater, of_item))
         weighted = weighted_by_model(design, of_rater, of_item, fit.ratios, weight)
-    means = np.asarray(np.linalg.solve(weighted.T @ design, weighted.T @ y), dtype=np.float64)
-    scores = weighted * (y - design @ means)[:, None]
-    variance = weighted_variance(scores, weighted, design, of_rater, None if has_fixed_items else of_item)
+    columns = range(table.shape[1])
+    total = np.array([np.bincount(system, weights=weighted[:, k], minlength=len(columns)) for k in columns])
+    means = np.asarray(np.linalg.solve(total, [weighted[:, k] @ y for k in columns]), dtype=np.float64)
+    residual = y - means[system]
+    del system
+    variance = weighted_variance(residual, weighted, design, of_rater, None if has_fixed_items else of_item)
     method = ROBUST_FIXED if has_fixed_items else ROBUST
     return OpenMeans(means, variance, int(rater.max()) + 1, int(item.max()) + 1, method, *own)
 

@@ -15,7 +15,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Table
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.effects.drift import RaterSlopes, rater_slopes
-from dialometer.stats.observations import Floats, Ints
+from dialometer.stats.observations import Floats, Ints, only
 
 MOST_SHOWN = 12
 PER_ITEMS = 10
@@ -26,11 +26,12 @@ def drifting_raters(
 ) -> tuple[tuple[str, ...], tuple[Table | Figure, ...]]:
     """Sentences, a table of the raters who drift and a small figure; ``rest`` is each rating relative to what was rated."""
     placed = measure.position > 0
-    rater, times = measure.rater[placed], measure.position[placed] / PER_ITEMS
-    level = _slopes(measure, rest[placed], times, rater, options)
+    rater, position, level_there = only(placed, measure.rater, measure.position, rest)
+    times = position / PER_ITEMS
+    level = _slopes(measure, level_there, times, rater, options)
     if level is None:
         return (), ()
-    distance = np.abs(rest - _level(measure, rest))[placed]
+    (distance,) = only(placed, np.abs(rest - _level(measure, rest)))
     apart = _slopes(measure, distance, times, rater, options)
     paragraphs = [_level_sentence(level, options)]
     if apart is not None:

@@ -100,8 +100,9 @@ def generalisability_section(ratings: SystemRatings, recruitment: Recruitment) -
 def _plan(ratings: SystemRatings) -> Planned:
     measure = ratings.measure
     table = ratings.table
-    row, system = np.nonzero(~np.isnan(table.y))
-    study = g_study(table.y[row, system], system, table.item[row], table.rater[row])
+    given = ~np.isnan(table.y)
+    n = given.sum(axis=1)
+    study = g_study(table.y[given], np.nonzero(given)[1], np.repeat(table.item, n), np.repeat(table.rater, n))
     quantile = float(special.ndtri((1 + ratings.options.confidence) / 2))
     return Planned(measure, study, max(1, round(study.items_per_rater)), quantile)
 

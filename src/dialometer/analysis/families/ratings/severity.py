@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,15 +60,19 @@ def _alike(criteria: Sequence[Measure]) -> list[Measure]:
 
 def _fit(chosen: list[Measure], options: Options) -> Rasch:
     """All criteria on the scale together; an item on another criterion is another item."""
-    names = np.array(chosen[0].book.raters)
-    n_items = len(chosen[0].book.items)
-    return many_facet_rasch(
+    names, n_items = chosen[0].book.raters, len(chosen[0].book.items)
+    model = many_facet_rasch(
         np.concatenate([rated_points(measure) for measure in chosen]),
         np.concatenate([measure.system for measure in chosen]),
         np.concatenate([measure.item + place * n_items for place, measure in enumerate(chosen)]),
-        names[np.concatenate([measure.rater for measure in chosen])],
+        np.concatenate([measure.rater for measure in chosen]),
         confidence=options.confidence,
     )
+    return replace(model, raters=tuple(_named(row, names[row.rater]) for row in model.raters))
+
+
+def _named(row: RaterSeverity, name: str) -> RaterSeverity:
+    return replace(row, rater=name, severity=replace(row.severity, label=name))
 
 
 def _paragraphs(model: Rasch, usual: list[RaterSeverity], labels: str) -> tuple[str, ...]:
