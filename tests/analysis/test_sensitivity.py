@@ -23,6 +23,7 @@ from dialometer.analysis.families.common.sensitivity import (
     sensitivity_section,
     untested,
 )
+from dialometer.analysis.families.votes.vote_alternatives import _log_odds
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
 from dialometer.design.templates import template_names
 from dialometer.model.estimate import Estimate
@@ -145,6 +146,25 @@ def test_shares_of_raters_in_pairs_and_in_direct_votes(template, quick):
     test = tests["Fern against Moss"]
     assert test.p_value == pytest.approx(stats.ttest_1samp(shares, 0.5).pvalue)
     assert test.value == pytest.approx(np.log(shares.mean() / (1 - shares.mean())))
+
+
+def test_log_odds_of_direct_votes_have_the_ends_of_their_share(template, quick):
+    """What a test rejects its interval excludes; an interval of shares beyond 0 or 1 has no end as log odds."""
+    share = Estimate(0.84, 30, "share", low=0.52, high=1.16, p_value=0.03, details={"standard_error": 0.13})
+    shown = _log_odds(share)
+    assert (shown.value, shown.low) == (pytest.approx(np.log(0.84 / 0.16)), pytest.approx(np.log(0.52 / 0.48)))
+    assert shown.high == np.inf
+    assert shown.p_value == share.p_value
+    assert "standard_error" not in shown.details
+    assert not _log_odds(replace(share, low=-0.1)).has_interval
+
+    data = quick(template("pairs"), n_raters=20)
+    _, others = outcomes_of(data)
+    for name, outcome in others.items():
+        for test in outcome.tests.values() if name.startswith("Direct votes") else ():
+            assert (test.p_value <= 1 - test.confidence) == (not test.low <= 0 <= test.high)
+    means = next(iter(others["Direct votes: items' means, t-test (these raters only)"].tests.values()))
+    assert means.method == "mean of items' means, t-test of 0.5"
 
 
 def test_only_the_best_counts(template, quick):

@@ -25,21 +25,25 @@ OneSample = Callable[[Floats, Ints, Ints, float, float], Estimate]
 
 def by_raters(values: Floats, raters: Ints, items: Ints, null: float, confidence: float) -> Estimate:  # noqa: ARG001
     """The mean of raters' own means, Student's t over raters."""
-    return _over(values, raters, null, confidence)
+    return _over("raters", values, raters, null, confidence)
 
 
 def by_items(values: Floats, raters: Ints, items: Ints, null: float, confidence: float) -> Estimate:  # noqa: ARG001
     """The mean of items' own means, Student's t over items."""
-    return _over(values, items, null, confidence)
+    return _over("items", values, items, null, confidence)
 
 
-def _over(values: Floats, clusters: Ints, null: float, confidence: float) -> Estimate:
+def _over(of: str, values: Floats, clusters: Ints, null: float, confidence: float) -> Estimate:
+    """Clusters of one value each: what is robust to clusters is then the plain t-test, and is called so."""
+    method = f"mean of {of}' means, t-test of {null:g}"
     given = ~np.isnan(values)
     names, place = np.unique(clusters[given], return_inverse=True)
     if len(names) < 2:
-        return unknown("mean of means", "fewer than two of them: no test")
+        return unknown(method, f"fewer than two {of}: no test")
     means = np.bincount(place, weights=values[given]) / np.bincount(place)
-    return clustered_mean(means, np.arange(len(means)), null=null, confidence=confidence)
+    tested = clustered_mean(means, np.arange(len(means)), null=null, confidence=confidence)
+    same = tuple(f"all {of} have the same mean: no confidence interval" for _ in tested.notes)
+    return replace(tested, method=method, notes=same)
 
 
 def by_both(values: Floats, raters: Ints, items: Ints, null: float, confidence: float) -> Estimate:

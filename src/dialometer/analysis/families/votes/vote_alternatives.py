@@ -9,15 +9,17 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
+from scipy.special import logit
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options, OtherChoice
 from dialometer.analysis.families.votes.system_votes import comparison_votes, system_votes, votes_where
 from dialometer.analysis.shared.comparisons import between
 from dialometer.analysis.shared.equivalence import decided, has_margin
-from dialometer.analysis.shared.other_models import OneSample, simpler_models
+from dialometer.analysis.shared.other_models import OneSample, by_both, simpler_models
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
+from dialometer.stats.clustered.two_way import two_way_share
 from dialometer.stats.observations import Floats, Ints
 from dialometer.stats.ranking.votes import FIRST, TIE, Votes
 
@@ -42,7 +44,10 @@ def vote_alternatives(
         for a, b in combinations(range(len(votes.systems)), 2):
             points, rater, item = _direct(votes, a, b)
             if len(points):
-                share = model(points, rater, item, 0.5, options.confidence)
+                if model is by_both:  # its score test, as in the votes head to head
+                    share = two_way_share(points, rater, item, confidence=options.confidence)
+                else:
+                    share = model(points, rater, item, 0.5, options.confidence)
                 first, second = votes.systems[a], votes.systems[b]
                 shown = share if has_margin(comparison) else _log_odds(share)
                 null = 0.5 if has_margin(comparison) else 0.0
@@ -71,17 +76,14 @@ def _direct(votes: Votes, a: int, b: int) -> tuple[Floats, Ints, Ints]:
 
 
 def _log_odds(share: Estimate) -> Estimate:
-    """A share as log odds, the unit of strengths; its test stays that of the share."""
+    """A share as log odds, the unit of strengths; its test stays that of the share, and so do the ends of its interval.
+
+    An interval about the log odds itself (delta method) could hold zero where the test of the share rejects it.
+    """
     if not share.is_known or not 0 < share.value < 1:
         return replace(share, value=math.nan, low=math.nan, high=math.nan, notes=(*share.notes, "all votes are equal"))
-    slope = 1 / (share.value * (1 - share.value))
-    error = slope * float(share.details.get("standard_error", math.nan))
-    value = math.log(share.value / (1 - share.value))
-    return replace(
-        share,
-        value=value,
-        low=value - slope * (share.value - share.low),
-        high=value + slope * (share.high - share.value),
-        unit="log odds",
-        details={**share.details, "standard_error": error},
-    )
+    value, low, high = (float(logit(min(max(end, 0.0), 1.0))) for end in (share.value, share.low, share.high))
+    if math.isinf(low) and math.isinf(high):  # no value is ruled out
+        low = high = math.nan
+    details = {name: detail for name, detail in share.details.items() if name != "standard_error"}  # it is of the share
+    return replace(share, value=value, low=low, high=high, unit="log odds", details=details)
