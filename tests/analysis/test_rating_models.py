@@ -82,6 +82,7 @@ def test_the_default_stays_linear(reports):
 
 def test_the_plan_names_raters_items_and_money(reports):
     made = section_of(reports["linear"], "generalisability")
+    assert "would by this plan be known to about" in made.paragraphs[0]
     assert "Twice as many raters" in made.paragraphs[0]
     designs = table_of(reports["linear"], "designs")
     assert len(designs.rows) == 3

@@ -1,5 +1,7 @@
 """Variance components against Brennan's published tables and lme4, and decision studies against their formulas."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -79,9 +81,13 @@ def test_lme4_agrees_where_it_is_installed(tmp_path):
 
 
 def test_a_plan_is_as_precise_as_it_says():
-    study = g_study(*with_holes())
+    y, system, item, rater = with_holes()
+    study = g_study(y, system, item, rater)
     parts = study.components
-    by_hand = parts["system:item"] / 30 + parts["system:rater"] / 50 + parts["residual"] / (50 * 12)
+    # A plan has the holes of the study: on each item that a rater sees, so many of the systems are judged.
+    share = len(y) / (len(set(system)) * len(set(zip(item, rater, strict=True))))
+    assert study.share_of_load == pytest.approx(share)
+    by_hand = parts["system:item"] / 30 + parts["system:rater"] / 50 + parts["residual"] / (50 * 12 * share)
     assert study.contrast_error(50, 30, 12) ** 2 == pytest.approx(2 * by_hand)
     n = raters_needed(study, 0.15, 30, 12)
     assert study.contrast_error(n, 30, 12) <= 0.15 < study.contrast_error(n - 1, 30, 12)
@@ -96,6 +102,34 @@ def test_a_plan_is_as_precise_as_it_says():
     assert best.cost == pytest.approx(min(costs))
     assert best.error <= 0.2
     assert cheapest_design(study, 0.01, items_per_rater=10, most_items=40) is None
+
+
+def test_a_plan_where_items_show_one_system_each_is_as_precise_as_simulated_differences():
+    """Raters judge 8 of 16 items, four of each system; the true variances are known."""
+    rater, item = np.array([(r, (2 * r + k) % 16) for r in range(8) for k in range(8)]).T
+    system = item % 2
+    rng = np.random.default_rng(5)
+    study = g_study(rng.normal(size=len(item)), system, item, rater)
+    assert (study.share_of_items, study.share_of_raters, study.share_of_load) == (0.5, 1.0, 0.5)
+    true = dataclasses.replace(study, components={"system:item": 1.0, "system:rater": 0.5, "residual": 2.0})
+    gaps = []
+    for _ in range(4000):
+        y = rng.normal(size=16)[item] + np.sqrt(0.5) * rng.normal(size=(2, 8))[system, rater]
+        y += np.sqrt(2) * rng.normal(size=len(y))
+        gaps.append(y[system == 0].mean() - y[system == 1].mean())
+    assert true.contrast_error(8, 16, 8) == pytest.approx(np.std(gaps), rel=0.05)
+    assert true.contrast_error(8, 16, 8) ** 2 == pytest.approx(2 * (1 / 8 + 0.5 / 8 + 2 / 32))
+    n = raters_needed(true, 0.7, 16, 8)
+    assert true.contrast_error(n, 16, 8) <= 0.7 < true.contrast_error(n - 1, 16, 8)
+
+
+def test_raters_who_see_one_system_each_or_one_system_an_item():
+    """Shares of a design where raters belong to one system, and of one where each screen shows one system."""
+    rater, item = np.divmod(np.arange(24), 6)
+    y = np.random.default_rng(1).normal(size=24)
+    of_rater, of_screen = (g_study(y, system, item, rater) for system in (rater % 2, (rater + item) % 2))
+    assert (of_rater.share_of_items, of_rater.share_of_raters, of_rater.share_of_load) == (1.0, 0.5, 0.5)
+    assert (of_screen.share_of_items, of_screen.share_of_raters, of_screen.share_of_load) == (1.0, 1.0, 0.5)
 
 
 def test_moments_of_a_large_design_are_near(monkeypatch):

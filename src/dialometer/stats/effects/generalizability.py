@@ -3,16 +3,20 @@
 A G study splits the variance of ratings of systems (s) on items (i) by raters (r) into s, i, r, si, sr, ir and what is left
 (sir with error). A D study says what a design with other numbers would give. With n_i items, n_r raters and m items per rater:
 
-relative error  d = si / n_i + sr / n_r + rest / (n_r m)
-absolute error  D = d + i / n_i + r / n_r + ir / (n_r m)
+relative error  d = si / (a n_i) + sr / (b n_r) + rest / (c n_r m)
+absolute error  D = d + i / (a n_i) + r / (b n_r) + ir / (c n_r m)
 G = s / (s + d),  Phi = s / (s + D),  standard error of the difference of two systems = sqrt(2 d)
+
+a, b and c are the shares of the items, of the raters and of the items that a rater judges which one system has. They are 1 where
+everything is crossed with systems, and 1 / 2 where two systems share the items between them, as in the design studied.
 
 Parts that a design cannot tell apart are one: items that show one system each have no own i beside si. Complete designs are
 solved by the analysis of variance as long as no part is negative; everything else by restricted maximum likelihood, where
 no variance can be negative, and very large designs by Henderson's first method (moments), negative parts set to zero.
 
-Checked against the variance components that Brennan (2001, Generalizability Theory, synthetic data sets 3 and 4) publishes, and
-against ``lme4::lmer`` 1.1.31 on ratings with holes. Source: Brennan (2001); Shavelson and Webb (1991).
+Checked against the variance components that Brennan (2001, Generalizability Theory, synthetic data sets 3 and 4) publishes,
+against ``lme4::lmer`` 1.1.31 on ratings with holes, and, where items show one system each, against simulated differences.
+Source: Brennan (2001); Shavelson and Webb (1991).
 """
 
 from __future__ import annotations
@@ -51,6 +55,12 @@ class GStudy:
     notes: tuple[str, ...] = ()
     joined: tuple[tuple[str, str], ...] = ()
     """Components that cannot be separated from another, which holds them."""
+    share_of_items: float = 1.0
+    """Of all items, how many show a system on average: 1 where each item shows every system."""
+    share_of_raters: float = 1.0
+    """Of all raters, how many judge a system on average."""
+    share_of_load: float = 1.0
+    """Of the items that a rater judges, on how many a system is judged on average."""
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name} {value:.3g}" for name, value in self.components.items())
@@ -59,19 +69,23 @@ class GStudy:
     def _part(self, name: str) -> float:
         return self.components.get(name, 0.0)
 
+    def _error(
+        self, parts: tuple[str, str, str], n_raters: float, n_items: float, items_per_rater: float | None
+    ) -> float:
+        """The variance that parts of items, of raters and of single ratings leave in a system's mean."""
+        m = min(n_items, items_per_rater or n_items)
+        of_items, of_raters, of_ratings = (self._part(name) for name in parts)
+        error = of_items / (self.share_of_items * n_items) + of_raters / (self.share_of_raters * n_raters)
+        return error + of_ratings / (self.share_of_load * n_raters * m)
+
     def relative_error(self, n_raters: float, n_items: float, items_per_rater: float | None = None) -> float:
         """The variance of a system's mean that matters for comparing systems."""
-        m = min(n_items, items_per_rater or n_items)
-        own = self._part("system:item") / n_items + self._part("system:rater") / n_raters
-        return own + self._part(REST) / (n_raters * m)
+        return self._error(("system:item", "system:rater", REST), n_raters, n_items, items_per_rater)
 
     def absolute_error(self, n_raters: float, n_items: float, items_per_rater: float | None = None) -> float:
         """The variance of a system's mean around the value over all raters and items."""
-        m = min(n_items, items_per_rater or n_items)
-        shared = self._part("item") / n_items + self._part("rater") / n_raters
-        return (
-            self.relative_error(n_raters, n_items, items_per_rater) + shared + self._part("item:rater") / (n_raters * m)
-        )
+        shared = self._error(("item", "rater", "item:rater"), n_raters, n_items, items_per_rater)
+        return self.relative_error(n_raters, n_items, items_per_rater) + shared
 
     def generalizability(self, n_raters: float, n_items: float, items_per_rater: float | None = None) -> float:
         """G: how far the order of systems would be the same with other raters and items (0 to 1)."""
@@ -125,16 +139,20 @@ def g_study(ratings: ArrayLike, systems: ArrayLike, items: ArrayLike, raters: Ar
     else:
         components, method = _reml(y, list(factors.values()), moments), "REML"
     given = rater * sizes[1] + item
+    n_given = n_distinct(given)
     return GStudy(
         components=dict(zip((*factors, REST), map(float, components), strict=True)),
         n=len(y),
         n_systems=sizes[0],
         n_items=sizes[1],
         n_raters=sizes[2],
-        items_per_rater=n_distinct(given) / sizes[2],
+        items_per_rater=n_given / sizes[2],
         method=method,
         notes=missing_note(n_missing),
         joined=joined,
+        share_of_items=n_distinct(system * sizes[1] + item) / (sizes[0] * sizes[1]),
+        share_of_raters=n_distinct(system * sizes[2] + rater) / (sizes[0] * sizes[2]),
+        share_of_load=n_distinct(given * sizes[0] + system) / (sizes[0] * n_given),
     )
 
 
@@ -247,9 +265,10 @@ def raters_needed(
     study: GStudy, wanted_error: float, n_items: int, items_per_rater: int, *, most_raters: int = 5000
 ) -> int | None:
     """Raters with whom the standard error of a difference is as wanted; None where only more items would help."""
-    m = min(n_items, items_per_rater)
-    left = wanted_error**2 / 2 - study.components.get("system:item", 0.0) / n_items
-    per_rater = study.components.get("system:rater", 0.0) + study.components[REST] / m
+    # The error is a part that raters leave as it is, and one that falls with their number.
+    of_items = study.relative_error(math.inf, n_items, items_per_rater)
+    per_rater = study.relative_error(1, n_items, items_per_rater) - of_items
+    left = wanted_error**2 / 2 - of_items
     if left <= 0 or per_rater > left * most_raters:
         return None
     return max(FEWEST, math.ceil(per_rater / left - 1e-9))

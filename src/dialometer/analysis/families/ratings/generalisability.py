@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from dialometer.analysis.base.measures import OVERALL, Measure
-from dialometer.analysis.base.wording import confidence_words, n_of, number
+from dialometer.analysis.base.wording import confidence_words, n_of, number, percent
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.model.recruitment import Recruitment
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
@@ -88,8 +88,8 @@ def generalisability_section(ratings: SystemRatings, recruitment: Recruitment) -
     level = confidence_words(ratings.options.confidence)
     paragraphs = (
         f"With {n_of(study.n_raters, 'rater')} and {n_of(study.n_items, 'item')} as in this study, the difference of two "
-        f"systems {on} is known to about {plan.words(now)} ({level} confidence interval, raters and items as samples). "
-        + _advice(plan),
+        f"systems {on} would by this plan be known to about {plan.words(now)} ({level} confidence interval, raters and items as "
+        "samples). " + _advice(plan),
         "This is a plan from the variances of this study, which are estimates themselves, with normal quantiles. It tests "
         "nothing, and with few raters or items the confidence intervals of the tests are wider.",
     )
@@ -182,8 +182,15 @@ def _designs(plan: Planned, recruitment: Recruitment, on: str) -> Table:
         ),
         tuple(body),
         caption=f"{pay} A rater judges at most {n_of(plan.load, 'item')}, the mean of this study; excluded raters come on top. "
-        f"At least {n_of(FEWEST, 'rater')}.",
+        f"At least {n_of(FEWEST, 'rater')}.{_shares(plan.study)}",
     )
+
+
+def _shares(study: GStudy) -> str:
+    """That a system has only a part of the items, where it does."""
+    if study.share_of_items > 1 - 1e-9:
+        return ""
+    return f" A system has {percent(study.share_of_items)} of the items, as in this study."
 
 
 def _item_numbers(study: GStudy) -> list[int]:
