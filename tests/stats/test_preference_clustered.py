@@ -13,7 +13,7 @@ from scipy import stats
 
 from dialometer.errors import DialometerError
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_preference, clustered_proportion
-from dialometer.stats.clustered.homogeneity import homogeneity, homogeneity_clustered, pairwise_clustered
+from dialometer.stats.clustered.homogeneity import AGREED, homogeneity, homogeneity_clustered, pairwise_clustered
 from dialometer.stats.clustered.preference import preference
 from dialometer.stats.clustered.proportion import wilson_interval
 
@@ -225,10 +225,40 @@ def test_clustered_homogeneity_is_calibrated():
     assert 0.03 < rejected / n_runs < 0.07
 
 
+@pytest.mark.parametrize(("sizes", "n_each"), [((4, 34), 1), ((3, 17, 20), 4)])
+def test_a_small_group_that_agrees_by_chance_seldom_differs(sizes: tuple[int, ...], n_each: int) -> None:
+    """Raters whose shares vary around 80 % in all groups; taken as certain, agreeing groups differ in 17 to 24 % of these."""
+    rng = np.random.default_rng(6)
+    rater = np.repeat(np.arange(sum(sizes)), n_each)
+    group = np.repeat(np.arange(len(sizes)), sizes)[rater]
+    n, n_false, n_pairs, n_agreed = 300, 0, 0, 0
+    for _ in range(n):
+        y = (rng.normal(1.2, 1, sum(sizes))[rater] + rng.normal(size=len(rater)) > 0).astype(float)
+        found = homogeneity_clustered(y, group, rater)
+        n_agreed += AGREED in found.notes
+        n_false += found.p_value < 0.05
+        n_pairs += pairwise_clustered(y, group, rater)["0", "1"].p_value < 0.05
+    assert n_agreed > n / 10
+    assert max(n_false, n_pairs) / n <= 0.05
+
+
+def test_a_group_that_agrees_is_still_tested():
+    """The variance of the group of ones is the mean of both groups: sqrt((0.125 + 0.25) / 20) for 20 raters each."""
+    y = np.concatenate([np.ones(20), np.arange(20) % 2])
+    found = homogeneity_clustered(y, np.arange(40) // 20, np.arange(40))
+    assert math.sqrt(found.statistic) == pytest.approx(0.5 / math.sqrt(0.375 / 20 * 20 / 19))
+    assert found.p_value < 0.01
+    assert AGREED in found.notes
+
+
 def test_clustered_homogeneity_degenerate():
+    alike = homogeneity_clustered([1, 1, 1, 0, 0, 0], list("aaabbb"), np.arange(6))
+    assert "all raters answered alike" in alike.notes[-1]
+    same = homogeneity_clustered([1, 1, 0, 0, 1, 1], list("ababab"), [1, 1, 2, 2, 3, 3])
+    assert "do not vary between some groups" in same.notes[-1]
     assert not homogeneity_clustered([1, 1, 1, 1], ["a", "a", "b", "b"], [1, 2, 1, 2]).is_known
     assert "two raters" in homogeneity_clustered([1, 0, 1, 1], ["a", "a", "b", "b"], [1, 2, 1, 1]).notes[0]
     assert not homogeneity_clustered([1, 0], ["a", "a"], [1, 2]).is_known
     few = homogeneity_clustered([1, 0, 0, 1, 1, 0], list("abcabc"), [1, 1, 1, 2, 2, 2])
     assert math.isnan(few.p_value)
-    assert few.notes
+    assert "2 raters are too few for 3 groups" in few.notes[-1]
