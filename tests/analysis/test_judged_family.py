@@ -56,6 +56,7 @@ def test_the_report_answers_with_the_corrected_estimate(data):
         report.summary.answer == "Hypothesis supported: Guided is rated 1.15 points higher than Brief on Helpfulness."
     )
     assert report.summary.certainty.startswith("The 95% confidence interval of the difference is ")
+    assert "By the variance of the estimate, the judge is worth about" in report.summary.certainty
     assert "16 raters judged 24 items; their answers are corrected by reader, which scored" in report.summary.certainty
     assert not any("not in this report" in warning for warning in report.summary.warnings)
     tables = {table.name: table for table in report.tables()}

@@ -74,6 +74,23 @@ def test_agreement_and_the_text_with_its_marks(data, found):
     assert all(words.endswith(heat.caption.split(". ")[1].split()[0]) for words in said)  # "3 of 5", of 5 raters
 
 
+def test_equally_serious_marks_come_from_all_texts_in_turn(data, found):
+    table = table_of(found, "marks-errors")
+    assert "of equally serious marks one from each text in turn" in table.caption
+    shown = [(row["severity"], row["item"], row["system"]) for row in rows_of(table)]
+    labels = {"small": "Small model", "large": "Large model"}
+    for severity in ("critical", "major"):
+        own = [thing for thing in shown if thing[0] == severity]
+        marked = {
+            (severity, row["item"], labels[row["system"]])
+            for row in data.judgments.filter(~pl.col("item").str.starts_with("gold")).iter_rows(named=True)
+            if row["system"] in labels
+            for mark in json.loads(row["answer"])["marks"]
+            if mark["severity"] == severity
+        }
+        assert len(set(own)) == min(len(own), len(marked))
+
+
 def test_the_report_and_the_export_have_the_marks(folder, data, tmp_path):
     report = analyse_folder(folder, n_resamples=100)
     assert not [section.problem for section in report.sections if section.problem]

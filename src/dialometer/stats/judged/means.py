@@ -50,7 +50,8 @@ class Corrected:
     both: Estimate
     weight: float
     n_worth: float
-    """How many human judgments people alone would have needed for the corrected interval."""
+    """How many human judgments would have given people alone the variance of the corrected estimate. The interval can gain less,
+    as the estimated weight costs a degree of freedom."""
     n_worth_low: float = math.nan
     n_worth_high: float = math.nan
     """Between which numbers this lies; few items say little about how well the judge goes with people."""
@@ -150,7 +151,7 @@ def judged_mean(
     ``values`` are people's, ``own_scores`` the judge's of the same things, ``other_scores`` the judge's of things that people
     did not judge; people must have judged a random part. With ``is_share`` the values are 0 or 1. The result has three
     estimates, ``people``, ``judge`` and ``both``, the judge's ``weight``, and as ``n_worth`` how many human judgments would
-    give as narrow an interval alone.
+    give the same variance alone.
     """
     y, own, other = numbers(values), numbers(own_scores), numbers(other_scores)
     n = same_length(values=y, own_scores=own)

@@ -180,8 +180,8 @@ def agreement_section(marked: Marked) -> Section:
         words.append(f"On which words are wrong, Krippendorff's alpha is {with_interval(alpha)}.")
         if alpha.value < LOW_AGREEMENT:
             words.append(
-                "Raters mark mostly different words: take single marks with care, train raters with examples, or let several mark "
-                "each text."
+                "Raters mark mostly different words: take single marks with care, train raters with examples, or have more raters "
+                "mark each text and use only words that several mark."
             )
     name = f"span-agreement-{marked.answers.criterion}"
     title = f"Agreement on marks: {marked.answers.label}"
@@ -255,7 +255,14 @@ def marks_section(marked: Marked) -> Section:
         for row, marks in enumerate(marked.marks)
         for mark in marks
     ]
-    rows.sort(key=lambda entry: (-entry[0], entry[1][0], entry[2].turn, entry[2].start))
+    rows.sort(key=lambda entry: (-entry[0], *entry[1][:2], entry[2].turn, entry[2].start))
+    if len(rows) > MOST_LISTED:  # else texts late in the alphabet would have no marks among equally serious ones
+        n_before: Counter[tuple[float, str, str]] = Counter()
+        places = []
+        for weight, (item, system, _), *_ in rows:
+            places.append((-weight, n_before[weight, item, system]))
+            n_before[weight, item, system] += 1
+        rows = [rows[k] for k in sorted(range(len(rows)), key=places.__getitem__)]
     names = dict(zip(marked.answers.system_names, marked.labels, strict=True))
     cells: list[tuple[Cell, ...]] = [
         (item, names[system], mark.text, marked.categories[mark.category], mark.severity, mark.comment, rater)
@@ -274,7 +281,10 @@ def marks_section(marked: Marked) -> Section:
     title = f"The most serious marks: {marked.answers.label}"
     caption = f"All {n_of(len(rows), 'mark')}, the most serious first."
     if len(rows) > MOST_LISTED:
-        caption = f"{MOST_LISTED} of {len(rows):,} marks; dialometer export writes all of them (marks)."
+        caption = (
+            f"{MOST_LISTED} of {len(rows):,} marks, the most serious first; of equally serious marks one from each text in turn. "
+            "dialometer export writes all of them (marks)."
+        )
     return Section(name, title, (), (Table(name, title, columns, tuple(cells), caption=caption),))
 
 

@@ -47,8 +47,9 @@ NAME, TITLE = "judged", "Human raters corrected by judges"
 ALONE, JUDGE, BOTH = "Raters alone", "Judge alone", "Both"
 CAPTION = (
     "Judge alone: its interval is over items and knows nothing of the judge's errors. Both: raters' estimate, corrected by the "
-    "judge's scores of all items. Narrower: than the interval of raters alone. Worth: how many human judgments raters alone would "
-    "need for the corrected interval; in brackets roughly between which numbers that lies, as few items say little about it."
+    "judge's scores of all items. Narrower: than the interval of raters alone; negative where it is wider, since the judge's "
+    "estimated weight costs a degree of freedom. Worth: how many human judgments would give raters alone an estimate of the same "
+    "variance; in brackets a rough confidence interval, which is wide where few items show how well judge and raters agree."
 )
 COMBINED = {
     "mean": "the mean of their scores",
@@ -207,8 +208,8 @@ class _JudgedRun:
             sure = f" (roughly {reach})"
         what, median = ("The interval is", "") if len(known) == 1 else ("Intervals are", " (medians)")
         return (
-            f"{what} {percent(narrower)} narrower with the judge than for raters alone. That is worth about {times:.1f} times as "
-            f"many human judgments{sure}{median}."
+            f"{what} {percent(narrower)} narrower with the judge than for raters alone. By the variance of the estimate, the "
+            f"judge is worth about {times:.1f} times as many human judgments{sure}{median}."
         )
 
     @property
@@ -426,7 +427,7 @@ def _cells(one: Corrected, shown: Callable[[Estimate], Estimate]) -> tuple[Cell,
         cell = Estimate(
             one.n_worth,
             one.both.n,
-            "human judgments that are worth as much",
+            "human judgments of raters alone that give the same variance",
             low=one.n_worth_low,
             high=one.n_worth_high,
         )

@@ -18,6 +18,8 @@ from dialometer.stats.observations import Floats
 FEWEST = 5
 """Things of a group that is shown."""
 MOST_LEVELS = 12
+DIFFICULTY = "difficulty"
+BY_RATERS = "groups by difficulty are made from how far raters agree, so this shows nothing about one rater"
 SHORT_S = 3600
 """A run within so many seconds shows no drift."""
 
@@ -70,10 +72,11 @@ def group_fits(data: StudyData, compared: Compared, options: Options) -> Iterato
                 if is_in.sum() < FEWEST:
                     continue
                 items = compared.things["drawn"].to_numpy()
-                yield GroupFit(
-                    compared.label, name, by, _shown(level), _mean(of_judge, items, is_in, options),
-                    _mean(of_rater, items, is_in, options), int(is_in.sum()),
-                )  # fmt: skip
+                alone = unknown("mean over items", BY_RATERS)
+                if by != DIFFICULTY:
+                    alone = _mean(of_rater, items, is_in, options)
+                judged = _mean(of_judge, items, is_in, options)
+                yield GroupFit(compared.label, name, by, _shown(level), judged, alone, int(is_in.sum()))
 
 
 def _shown(level: str) -> str:
@@ -115,7 +118,7 @@ def _difficulty(compared: Compared, of_rater: Floats) -> dict[str, np.ndarray]:
         level = np.where(
             of_rater == 1, "1 all raters agree", np.where(of_rater >= 0.5, "2 most agree", "3 raters split")
         )
-    return {"difficulty": np.where(np.isnan(of_rater), "", level)}
+    return {DIFFICULTY: np.where(np.isnan(of_rater), "", level)}
 
 
 def _times(data: StudyData, compared: Compared, judge: str) -> dict[str, np.ndarray]:

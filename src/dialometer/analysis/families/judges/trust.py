@@ -17,17 +17,18 @@ from dialometer.analysis.base.wording import listed, n_of, percent, with_interva
 from dialometer.analysis.families.judges.biases import Sway, self_preference, style_bias
 from dialometer.analysis.families.judges.compared import Compared, as_labels, as_sides, compared_criteria
 from dialometer.analysis.families.judges.ensembles import with_ensembles
-from dialometer.analysis.families.judges.fit import JudgeCalibration, calibration, group_fits
+from dialometer.analysis.families.judges.fit import FEWEST, JudgeCalibration, calibration, group_fits
 from dialometer.analysis.families.judges.position import PositionBias, position_bias
 from dialometer.analysis.families.judges.verdicts import position_table, position_words
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
+from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Method, Section, Table
 from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.agreement.alternative_annotator import (
     EPSILON,
     MIN_ITEMS,
+    MIN_RATERS,
     AlternativeTest,
     alternative_annotator_test,
 )
@@ -299,7 +300,7 @@ def _test_table(criteria: Sequence[CriterionTrust]) -> Table:
             Column("criterion", "Criterion"),
             Column("judge", "Judge"),
             Column("advantage", "Judge wins", "percent_estimate"),
-            Column("difference", "Judge's wins minus the rater's", "estimate"),
+            Column("difference", "Judge's wins minus the rater's", "percent_estimate", unit=PERCENTAGE_POINTS),
             *(
                 (Column("omega", "ω: raters it can replace"), Column("tested", "Raters tested", "count"))
                 if is_by_rater
@@ -309,9 +310,9 @@ def _test_table(criteria: Sequence[CriterionTrust]) -> Table:
         ),
         tuple(rows),
         caption=f"Each rater in turn is compared with the judge: the one that fits the others at least as well wins the item. As "
-        f"good: the judge wins at most {EPSILON:.0%} less often. Raters with {MIN_ITEMS} or more things are tested one by one "
-        "(corrected after Benjamini and Yekutieli), and the judge passes with half of them; with fewer such raters, all are tested "
-        "together over raters and items.",
+        f"good: the judge wins at most {100 * EPSILON:g} percentage points less often. Raters with {MIN_ITEMS} or more things are tested "
+        "one by one (corrected after Benjamini and Yekutieli), and the judge passes with half of them or more; with fewer than "
+        f"{MIN_RATERS} such raters, all raters are tested together over raters and items.",
     )
 
 
@@ -424,6 +425,7 @@ def _group_section(data: StudyData, criteria: Sequence[Compared], options: Optio
                         Column("n", "Things", "count"),
                     ),
                     tuple((g.criterion, g.judge, g.by, g.group, g.of_judge, g.of_rater, g.n) for g in rows),
+                    caption=f"Groups of fewer than {FEWEST} things are not shown.",
                 )
             )
     words = "Where a judge agrees less than elsewhere, look at these items first. " + _drift_words(groups)
