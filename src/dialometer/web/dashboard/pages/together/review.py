@@ -46,6 +46,9 @@ _NOT_SEEN = re.compile(r'<input type="hidden"[^>]*>|\s(?:form|action|data-[\w-]+
 """What a reader does not see: fields with times and secrets, and where answers would go."""
 _NAMES = re.compile(r'\s(id|for|list|name|aria-(?:labelledby|describedby|controls|owns))="([^"]*)"')
 """Names inside a screen, which several screens of the document would otherwise share."""
+_HEADING = re.compile(r"(</?h)([1-6])\b")
+N_ABOVE = 3
+"""Levels of headings of the document itself; those of a screen come below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,10 @@ def _with_own_names(content: str, number: int) -> str:
     def own(name: re.Match[str]) -> str:
         return f' {name[1]}="{" ".join(f"screen-{number}-{word}" for word in name[2].split())}"'
 
-    return _NAMES.sub(own, content)
+    below = _HEADING.sub(lambda tag: f"{tag[1]}{min(6, int(tag[2]) + N_ABOVE)}", content)
+    # Several screens have parts of the same name: they are groups here, and no landmarks of the document.
+    grouped = below.replace("<section ", '<div role="group" ').replace("</section>", "</div>")
+    return _NAMES.sub(own, grouped)
 
 
 def _steps(preview: Preview) -> Iterator[tuple[str, int]]:
