@@ -32,6 +32,7 @@ from dialometer.stats.observations import Floats
 Pair = tuple[str, str]
 FEWEST_TASKS = 2
 """Different tasks that each system needs before they are taken as a sample of tasks."""
+OTHER_TASKS = "these systems were used on different tasks, and a difference could come from the task"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class SystemComparison:
     lead: Lead | None
     declared: tuple[DeclaredDifference, ...] = ()
     """The tests on this criterion that were declared before data were collected."""
+    in_part: tuple[Pair, ...] = ()
+    """Pairs that are compared on some of the tasks only, so that their difference is not that of the means."""
 
     @property
     def is_declared(self) -> bool:
@@ -140,19 +143,23 @@ def _declared(
     made = []
     for (index, pair), gap in corrected_by_name(gaps, options).items():
         expected = next(((first, second) for first, second in labelled if {first, second} == set(pair)), None)
-        by_rater = rater_means(on_shared_tasks(in_blocks(ratings[index], study, comparison), study, pair))[1]
-        higher, flipped = _higher(by_rater, *pair, options), _flipped(by_rater, *pair, options)
-        made.append((index, DeclaredDifference(comparison, pair, gap, higher, flipped, expected)))
+        checks = _checks(in_blocks(ratings[index], study, comparison), study, pair, gap, options)
+        made.append((index, DeclaredDifference(comparison, pair, gap, *checks, expected)))
     return made
 
 
 def system_differences(ratings: SelfRatings, study: Study, options: Options) -> dict[tuple[str, str], Estimate]:
     """Every difference of two systems' means, not corrected. The confirmatory tests and the report both come from here.
 
-    Two systems are compared on the tasks that both had, so that an easy task does not count for the system that had it.
+    Two systems are compared on the tasks that both had, so that an easy task does not count for the system that had it. Where
+    they had none in common and tasks are no sample, there is no test.
     """
     whole = _differences(ratings, study, options)
+    is_sample = _is_sample_of_tasks(ratings, study, options)
     for pair in whole:
+        if not is_sample and had_other_tasks(ratings, study, pair):
+            whole[pair] = unknown("difference of means", OTHER_TASKS)
+            continue
         shared = on_shared_tasks(ratings, study, pair)
         if shared is not ratings:
             whole[pair] = _differences(shared, study, options)[pair]
@@ -188,6 +195,22 @@ def on_shared_tasks(ratings: SelfRatings, study: Study, pair: tuple[str, str]) -
     return _kept(ratings, kept, pair)
 
 
+def had_other_tasks(ratings: SelfRatings, study: Study, pair: tuple[str, str]) -> bool:
+    """Whether two systems were used on tasks of their own only. Free dialogues, without a task, are alike."""
+    items = study.items_by_id
+    first, second = (
+        {getattr(items.get(name), "scenario", "") for name in set(ratings.item[ratings.of(system)].tolist())}
+        for system in pair
+    )
+    return bool(first and second) and not first & second
+
+
+def has_one_task_each(ratings: SelfRatings, study: Study) -> bool:
+    """Whether every comparison that is limited to blocks is made on a single task."""
+    inside = [in_blocks(ratings, study, one) for one in _between_systems(study) if one.blocks]
+    return {len(set(scenarios_of(one, study).tolist())) for one in inside if one.systems} == {1}
+
+
 def _kept(ratings: SelfRatings, kept: NDArray[np.bool_], systems: tuple[str, ...]) -> SelfRatings:
     return replace(
         ratings,
@@ -202,12 +225,18 @@ def _kept(ratings: SelfRatings, kept: NDArray[np.bool_], systems: tuple[str, ...
     )
 
 
-def _two_way(ratings: SelfRatings, study: Study, options: Options) -> tuple[Floats, TwoWayVariance] | None:
-    """Means with their uncertainty over raters and tasks; None where tasks are no sample: declared fixed, or one only."""
+def _is_sample_of_tasks(ratings: SelfRatings, study: Study, options: Options) -> bool:
+    """Whether results can hold for other tasks: not where tasks are declared fixed, nor where a system had one only."""
     scenario = scenarios_of(ratings, study)
     fewest = min((len(set(scenario[ratings.of(system)].tolist())) for system in ratings.systems), default=0)
-    if options.has_fixed_items or fewest < FEWEST_TASKS or ratings.n_raters < FEWEST_TASKS:
+    return not options.has_fixed_items and fewest >= FEWEST_TASKS and ratings.n_raters >= FEWEST_TASKS
+
+
+def _two_way(ratings: SelfRatings, study: Study, options: Options) -> tuple[Floats, TwoWayVariance] | None:
+    """Means with their uncertainty over raters and tasks; None where tasks are no sample."""
+    if not _is_sample_of_tasks(ratings, study, options):
         return None
+    scenario = scenarios_of(ratings, study)
     design = np.column_stack([ratings.of(system) for system in ratings.systems]).astype(np.float64)
     _, rater = np.unique(ratings.rater.astype(str), return_inverse=True)
     _, task = np.unique(scenario.astype(str), return_inverse=True)
@@ -263,19 +292,22 @@ def _system_ratings(
         )
         for system in ratings.systems
     }
-    by_rater = {pair: rater_means(on_shared_tasks(ratings, study, pair))[1] for pair in pairs}
+    checks = {pair: _checks(ratings, study, pair, gap, options) for pair, gap in pairs.items()}
     overall = None
-    if len(ratings.systems) > 2:
+    if len(ratings.systems) > 2 and not any(had_other_tasks(ratings, study, pair) for pair in pairs):
         overall = homogeneity_clustered(ratings.value, ratings.system, ratings.rater, label=ratings.label)
     return SystemComparison(
         ratings=ratings,
         means=means,
         pairs=pairs,
-        higher={pair: _higher(by_rater[pair], *pair, options) for pair in pairs},
-        flipped={pair: _flipped(by_rater[pair], *pair, options) for pair in pairs},
+        higher={pair: higher for pair, (higher, _) in checks.items()},
+        flipped={pair: flipped for pair, (_, flipped) in checks.items()},
         overall=overall,
         lead=lead(means, pairs, confidence=options.confidence),
         declared=declared,
+        in_part=tuple(
+            pair for pair, gap in pairs.items() if gap.is_known and on_shared_tasks(ratings, study, pair) is not ratings
+        ),
     )
 
 
@@ -285,6 +317,17 @@ def rater_means(ratings: SelfRatings) -> tuple[NDArray[Any], dict[str, Floats]]:
     wide = table.pivot(on="system", index="rater", values="value", aggregate_function="mean")
     means = {system: wide[system].fill_null(float("nan")).to_numpy().astype(np.float64) for system in ratings.systems}
     return wide["rater"].to_numpy().astype(str), means
+
+
+def _checks(
+    ratings: SelfRatings, study: Study, pair: Pair, gap: Estimate, options: Options
+) -> tuple[Estimate, Estimate]:
+    """Beside a difference: the share of raters who rate the first higher, and the test that flips signs."""
+    if OTHER_TASKS in gap.notes:
+        nothing = unknown("difference of means", OTHER_TASKS)
+        return nothing, nothing
+    by_rater = rater_means(on_shared_tasks(ratings, study, pair))[1]
+    return _higher(by_rater, *pair, options), _flipped(by_rater, *pair, options)
 
 
 def _higher(by_rater: dict[str, Floats], first: str, second: str, options: Options) -> Estimate:

@@ -6,10 +6,11 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, number, p_words, with_interval
-from dialometer.analysis.families.conversations.comparison import Pair, SystemComparison
+from dialometer.analysis.families.conversations.comparison import OTHER_TASKS, Pair, SystemComparison
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
     comparison_title,
@@ -29,12 +30,17 @@ def comparison_section(name: str, compared: list[SystemComparison], options: Opt
     has_declared = any(comparison.declared for comparison in compared)
     paragraphs = [] if has_declared else [_words(comparison, options) for comparison in compared]
     first = compared[0].ratings
-    n_both = max((check.n for pair in compared for check in pair.flipped.values()), default=0)
+    met = pl.DataFrame({"rater": first.rater, "system": first.system.astype(str)}).unique()
+    n_both = met.filter(pl.col("rater").is_duplicated())["rater"].n_unique()
     if len(first.systems) > 1:
         who = f"all {n_both:,}" if n_both == first.n_raters else f"{n_both:,} of {first.n_raters:,}"
         paragraphs.append(
             f"Ratings of one rater are correlated, so raters are clusters in all confidence intervals and tests; {who} "
             f"raters talked with more than one system, and their differences count as pairs."
+        )
+    if any(OTHER_TASKS in gap.notes for comparison in compared for gap in comparison.pairs.values()):
+        paragraphs.append(
+            "Systems that had no task in common are not compared with each other: a difference could come from the task."
         )
     tables = [_declared_table(name, compared, options) if has_declared else _open_table(name, compared, options)]
     parts: list[Table | Figure] = [table for table in tables if table.rows]
@@ -43,8 +49,9 @@ def comparison_section(name: str, compared: list[SystemComparison], options: Opt
 
 
 def other_pairs_section(name: str, compared: list[SystemComparison], options: Options) -> Section | None:
-    """Differences that nobody declared, beside those that were; None where there are none."""
-    if not any(comparison.declared for comparison in compared) or not any(c.others for c in compared):
+    """Differences that nobody declared, beside those that were; None where there are none to test."""
+    tested = [c.pairs[pair] for c in compared for pair in c.others if OTHER_TASKS not in c.pairs[pair].notes]
+    if not any(comparison.declared for comparison in compared) or not tested:
         return None
     paragraphs = [_words(comparison, options) for comparison in compared if comparison.others]
     table = _open_table(name.removesuffix("_others"), compared, options)
@@ -62,7 +69,10 @@ def _words(comparison: SystemComparison, options: Options) -> str:
         return f"{text} {_two_words(comparison)}"
     if comparison.overall is not None and not math.isnan(comparison.overall.p_value):
         text += f" All systems together: {p_words(comparison.overall.p_value)}."
-    return f"{text} {lead_words(comparison.lead, comparison.pairs, 'none')}{_correction_words(comparison, options)}"
+    text += f" {lead_words(comparison.lead, comparison.pairs, 'none')}{_correction_words(comparison, options)}"
+    if comparison.in_part:
+        text += " Systems that did not have the same tasks are compared on those that both had, not by these averages."
+    return text
 
 
 def _correction_words(comparison: SystemComparison, options: Options) -> str:

@@ -18,7 +18,7 @@ from dialometer.analysis.shared.correlation import clustered_spearman
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
-from dialometer.report.charts import Dot, dot_interval
+from dialometer.report.charts import COEFFICIENT, Dot, dot_interval
 from dialometer.stats.clustered.clustered import clustered_mean
 from dialometer.stats.observations import Floats
 
@@ -178,7 +178,7 @@ def _length_figure(name: str, dots: list[Dot]) -> Figure:
     return Figure(
         f"{name}_figure",
         "Rating and length",
-        dot_interval(dots, value_title="Spearman's rho", reference=0.0),
+        dot_interval(dots, value_title="Spearman's rho", reference=0.0, limits=COEFFICIENT),
         alt=f"Spearman's rho of rating and length: {details}.",
     )
 

@@ -33,9 +33,11 @@ from dialometer.analysis.base.wording import (
     with_interval,
 )
 from dialometer.analysis.families.conversations.comparison import (
+    OTHER_TASKS,
     SystemComparison,
     compare_systems,
     compared_in,
+    has_one_task_each,
     in_blocks,
     on_shared_tasks,
     rater_means,
@@ -61,6 +63,9 @@ from dialometer.stats.effects.two_groups import welch_t
 
 FEWEST_SHARED = 3
 """Raters who talked with both systems from which on their differences are used."""
+ONE_TASK = (
+    "Each comparison was made on one task: the results hold for other raters on these tasks and say nothing about other tasks."
+)
 
 SOURCE = "Liang, Zou and Yu, ACL 2020"
 
@@ -85,12 +90,14 @@ class ConversationRatings(Family):
     def alternatives(self, data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
         """One mean for each rater."""
 
-        def by_rater(rated: SelfRatings, pair: tuple[str, str], _: Estimate) -> Estimate:
+        def by_rater(rated: SelfRatings, pair: tuple[str, str], gap: Estimate) -> Estimate:
+            if OTHER_TASKS in gap.notes:
+                return gap
             own, other = (rater_means(on_shared_tasks(rated, data.study, pair))[1][name] for name in pair)
-            gap = own - other
-            gap = gap[~np.isnan(gap)]
-            if len(gap) >= FEWEST_SHARED:
-                return clustered_mean(gap, np.arange(len(gap)), null=0.0, confidence=options.confidence)
+            both = own - other
+            both = both[~np.isnan(both)]
+            if len(both) >= FEWEST_SHARED:
+                return clustered_mean(both, np.arange(len(both)), null=0.0, confidence=options.confidence)
             return welch_t(own[~np.isnan(own)], other[~np.isnan(other)], confidence=options.confidence)
 
         label, _, claim = simpler_models(options)[0]
@@ -162,6 +169,7 @@ class ConversationRatings(Family):
             figure=_differences_figure(compared, primary) if is_elsewhere else _figure(compared[0]),
             sections=(first, *in_appendix([*others, *problems])),
             methods=_methods(options, pairs_path),
+            warnings=(ONE_TASK,) if has_one_task_each(ratings[0], data.study) else (),
             claims=() if is_elsewhere else _claims(compared[0]),
         )
 
