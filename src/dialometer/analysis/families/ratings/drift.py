@@ -9,16 +9,53 @@ from scipy import stats
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure
-from dialometer.analysis.base.wording import after_correction, briefs, correction_name, listed, n_of, p_words
-from dialometer.analysis.families.ratings.factor_effects import effect_heading, null_of, shown
+from dialometer.analysis.base.wording import (
+    after_correction,
+    as_ratio,
+    briefs,
+    correction_name,
+    inside,
+    listed,
+    n_of,
+    p_words,
+)
+from dialometer.analysis.families.ratings.factor_effects import null_of
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Table
 from dialometer.report.charts import Dot, dot_interval
+from dialometer.report.numbers import SCALE_POINTS
 from dialometer.stats.effects.drift import RaterSlopes, rater_slopes
 from dialometer.stats.observations import Floats, Ints, only
 
 MOST_SHOWN = 12
 PER_ITEMS = 10
+UNITS = {"log": "as a factor", "percent": SCALE_POINTS, "points": "points", "z": "z"}
+"""What a change of ratings is counted in."""
+
+
+def n_steps(measure: Measure) -> int:
+    """Over how many items a change is given: ten, or a whole session where that is shorter, since what would happen over ten
+    items of which nobody saw more than three is not known."""
+    longest = int(measure.position.max(initial=0))
+    return PER_ITEMS if longest >= PER_ITEMS else max(longest - 1, 1)
+
+
+def span_words(measure: Measure) -> str:
+    """The items of a change in words."""
+    steps = n_steps(measure)
+    return f"per {PER_ITEMS} items" if steps == PER_ITEMS else f"from the first to the last of {steps + 1} items"
+
+
+def shown_change(measure: Measure, slope: Estimate) -> Estimate:
+    """A slope as readers want it. It is a rate and not a difference of two ratings, so the ends of the scale do not cut it."""
+    if measure.is_log:
+        return as_ratio(slope)
+    return replace(slope, unit=SCALE_POINTS) if measure.unit == "percent" else slope
+
+
+def change_heading(measure: Measure) -> str:
+    """What a column or an axis of changes holds."""
+    return f"Change {span_words(measure)}, {UNITS[measure.unit]}"
 
 
 def drifting_raters(
@@ -27,7 +64,7 @@ def drifting_raters(
     """Sentences, a table of the raters who drift and a small figure; ``rest`` is each rating relative to what was rated."""
     placed = measure.position > 0
     rater, position, level_there = only(placed, measure.rater, measure.position, rest)
-    times = position / PER_ITEMS
+    times = position / n_steps(measure)
     level = _slopes(measure, level_there, times, rater, options)
     if level is None:
         return (), ()
@@ -65,16 +102,14 @@ def _level_sentence(slopes: RaterSlopes, options: Options) -> str:
     places = _significant(slopes, options)
     n = len(slopes.slopes)
     after = after_correction(options.correction)
+    differ = "differ" if slopes.p_equal < 1 - options.confidence else "do not differ"
+    equal = f"raters {differ} significantly in drift ({p_words(slopes.p_equal)})."
     if not places:
-        return (
-            f"None of {n_of(n, 'rater')} drifts significantly in level over the session{after}; raters "
-            f"{'differ' if slopes.p_equal < 1 - options.confidence else 'do not differ'} significantly in drift "
-            f"({p_words(slopes.p_equal)})."
-        )
+        return f"None of {n_of(n, 'rater')} drifts significantly in level over the session{after}; {equal}"
     who = listed([str(slopes.raters[place]) for place in places], most=5)
     return (
         f"{len(places)} of {n_of(n, 'rater')} ({100 * len(places) / n:.0f}%) "
-        f"{'drifts' if len(places) == 1 else 'drift'} significantly in level over the session{after}: {who}."
+        f"{'drifts' if len(places) == 1 else 'drift'} significantly in level over the session{after}: {who}; {equal}"
     )
 
 
@@ -114,7 +149,7 @@ def _clearest(slopes: RaterSlopes) -> list[int]:
 
 def _figure(measure: Measure, slopes: RaterSlopes, options: Options) -> Figure:
     dots = [
-        Dot(str(slopes.raters[place]), shown(measure, _estimate(slopes, place, options, is_shrunken=False)))
+        Dot(str(slopes.raters[place]), shown_change(measure, _estimate(slopes, place, options, is_shrunken=False)))
         for place in sorted(_clearest(slopes), key=lambda place: slopes.slopes[place])
     ]
     written = briefs(dot.estimate for dot in dots)
@@ -122,10 +157,8 @@ def _figure(measure: Measure, slopes: RaterSlopes, options: Options) -> Figure:
     return Figure(
         "drift_of_raters",
         "Drift of single raters",
-        dot_interval(
-            dots, value_title=f"{effect_heading(measure).lower()} per {PER_ITEMS} items", reference=null_of(measure)
-        ),
-        alt=f"Change of level per {PER_ITEMS} items for {listed(texts)}.",
+        dot_interval(dots, value_title=inside(change_heading(measure)), reference=null_of(measure)),
+        alt=f"Change of level {span_words(measure)} for {listed(texts)}.",
         caption=f"{_who(slopes)}, from falling to rising; the numbers are those of the table.",
     )
 
@@ -143,8 +176,8 @@ def _table(measure: Measure, level: RaterSlopes, apart: RaterSlopes | None, opti
     body: list[tuple[Cell, ...]] = [
         (
             str(level.raters[place]),
-            shown(measure, _estimate(level, place, options, is_shrunken=False)),
-            *([shown(measure, _estimate(level, place, options, is_shrunken=True))] if level.sd > 0 else []),
+            shown_change(measure, _estimate(level, place, options, is_shrunken=False)),
+            *([shown_change(measure, _estimate(level, place, options, is_shrunken=True))] if level.sd > 0 else []),
             float(level.p_adjusted[place]),
             of_agreement.get(level.raters[place]),
         )
@@ -155,7 +188,7 @@ def _table(measure: Measure, level: RaterSlopes, apart: RaterSlopes | None, opti
         "Raters whose drift is clearest",
         (
             Column("rater", "Rater"),
-            Column("slope", f"{effect_heading(measure)} per {PER_ITEMS} items", "estimate"),
+            Column("slope", change_heading(measure), "estimate"),
             *([Column("shrunken", "The same, shrunken", "estimate")] if level.sd > 0 else []),
             Column("p_level", f"p, level ({correction_name(options.correction)})", "p_value"),
             Column("p_agreement", f"p, agreement ({correction_name(options.correction)})", "p_value"),

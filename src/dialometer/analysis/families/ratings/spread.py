@@ -11,6 +11,7 @@ from dialometer.analysis.base.measures import Measure, Measures, means_by_group
 from dialometer.analysis.base.wording import (
     as_ratio,
     excludes,
+    inside,
     interval_only,
     listed,
     p_words,
@@ -18,8 +19,8 @@ from dialometer.analysis.base.wording import (
     system_label,
     value_only,
 )
-from dialometer.analysis.families.ratings.drift import drifting_raters
-from dialometer.analysis.families.ratings.factor_effects import effect_heading, null_of, shown, unit_name
+from dialometer.analysis.families.ratings.drift import UNITS, drifting_raters, n_steps, shown_change, span_words
+from dialometer.analysis.families.ratings.factor_effects import null_of, shown, unit_name
 from dialometer.analysis.shared.comparisons import is_significant, p_cells, p_columns
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
@@ -27,6 +28,7 @@ from dialometer.model.item import ArenaItem, ChatItem, DialogueItem, PairItem, R
 from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.model.study import Study
 from dialometer.report.charts import LinePoint, Share, lines, stacked_shares, strip
+from dialometer.report.numbers import write_number
 from dialometer.stats.clustered.clustered import clustered_mean
 from dialometer.stats.effects.multiplicity import Correction, adjust_estimates
 from dialometer.stats.observations import Floats, Ints
@@ -143,30 +145,42 @@ def disputed_section(study: Study, measures: Measures) -> Section:
             Column("range", "Range of ratings"),
         ),
         tuple(body),
-        caption=f"The {'spread' if is_log else 'standard deviation'} is that between raters after each rater's own level is "
-        f"taken out{'; a factor of 2 means: typically half or twice' if is_log else ''}. The range is that of the ratings as "
-        "they were given.",
+        caption=_disputed_caption(measures.criteria[0]),
     )
     text = "Read these first: they show what the criterion leaves open, or items that were misunderstood."
     return Section("disputed", "Most disputed items", (text,), (table,))
 
 
+def _disputed_caption(measure: Measure) -> str:
+    if measure.is_log:
+        return (
+            "The spread is that between raters after each rater's own level is taken out, as raters chose their own numbers; a "
+            "factor of 2 means: typically half or twice. The range is that of the ratings as they were given."
+        )
+    if measure.unit == "z":
+        return "The standard deviation is that of z scores within raters, the range that of the ratings as they were given."
+    return "Standard deviation between raters and range, both of the ratings as they were given."
+
+
 def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...]]:
+    """Where raters differ most. Only where levels mean nothing are they taken out: elsewhere a rater's level on other things
+    would be subtracted where it is not seen, and things that all rate alike would look disputed."""
     n = measure.n_targets
-    centred = _without_level(measure)
+    centred = _without_level(measure) if measure.is_log else measure.y
     count = np.bincount(measure.target, minlength=n)
     mean = np.bincount(measure.target, weights=centred, minlength=n) / np.maximum(count, 1)
     square = np.bincount(measure.target, weights=(centred - mean[measure.target]) ** 2, minlength=n)
     spread = np.sqrt(square / np.maximum(count - 1, 1))
     spread[count < FEWEST_RATERS] = -1.0
     rows: list[tuple[Cell, ...]] = []
+    n_digits = _digits(measure)
     for target in np.argsort(-spread, kind="stable")[:most].tolist():
         if spread[target] <= 0:
             continue
-        inside = np.flatnonzero(measure.target == target)
-        first, given = inside[0], measure.raw[inside]
+        judged = np.flatnonzero(measure.target == target)
+        first, given = judged[0], measure.raw[judged]
         item, system = measure.book.items[measure.item[first]], measure.book.systems[measure.system[first]]
-        centre = float(measure.y[inside].mean())
+        centre = float(measure.y[judged].mean())
         rows.append(
             (
                 measure.label,
@@ -176,18 +190,16 @@ def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...
                 int(count[target]),
                 float(np.exp(centre)) if measure.is_log else centre,
                 float(np.exp(spread[target])) if measure.is_log else float(spread[target]),
-                _range(given, is_wide=measure.is_wide),
+                " to ".join(write_number(float(end), n_digits) for end in (given.min(), given.max())),
             )
         )
     return rows
 
 
-def _range(given: np.ndarray, *, is_wide: bool) -> str:
-    """From the lowest to the highest, both with the same digits."""
-    ends = [round(float(end), 1 if is_wide else 4) for end in (given.min(), given.max())]
-    if is_wide and any(end % 1 for end in ends):
-        return " to ".join(f"{end:.1f}" for end in ends)
-    return " to ".join(f"{end:.4g}" for end in ends)
+def _digits(measure: Measure) -> int:
+    """Digits after the point that all ratings of a measure are written with: none where all are whole numbers."""
+    most = 4 if measure.is_log else 1 if measure.is_wide or measure.unit == "percent" else 2
+    return next((n for n in range(most) if np.allclose(measure.raw, measure.raw.round(n), rtol=0.0, atol=1e-9)), most)
 
 
 N_ALTERNATIONS = 20
@@ -230,7 +242,6 @@ def _text(study: Study, item_id: str, system: str) -> str:
 TITLE = "Order of presentation"
 MOST_PLACES = 8
 N_STRETCHES = 10
-PER_ITEMS = 10
 
 
 def order_section(data: StudyData, measure: Measure, options: Options) -> Section:
@@ -271,19 +282,30 @@ def _relative(measure: Measure) -> Floats:
     return np.asarray(measure.y - means_by_group(measure.y, measure.target, measure.n_targets)[measure.target])
 
 
+def _relative_heading(measure: Measure, to: str) -> str:
+    """What ratings relative to some mean are called."""
+    return f"Ratio to {to}" if measure.is_log else f"Difference from {to}, {UNITS[measure.unit]}"
+
+
+ITEMS_MEAN = "the item's mean"
+
+
 def place_effects(measure: Measure, rest: Floats, options: Options) -> list[tuple[int, Estimate]]:
-    """For each position on the screen, how far ratings there lie from the mean of the screen."""
+    """For each position on the screen, how far ratings there lie from the mean of the item.
+
+    A rater sees the systems of an item in one order, on every screen of the item.
+    """
     n_places = int(measure.side.max(initial=0))
     if not 2 <= n_places <= MOST_PLACES:
         return []
     is_placed = measure.side > 0
     n_items = len(measure.book.items)
-    screens, row = np.unique(measure.rater[is_placed] * n_items + measure.item[is_placed], return_inverse=True)
+    judged, row = np.unique(measure.rater[is_placed] * n_items + measure.item[is_placed], return_inverse=True)
     cell = row * n_places + measure.side[is_placed] - 1
-    # All criteria of a response on a screen count once: they stood at the same place together.
-    table = means_by_group(rest[is_placed], cell, len(screens) * n_places).reshape(len(screens), n_places)
+    # All criteria of a response count once: it is at the same place for all of them.
+    table = means_by_group(rest[is_placed], cell, len(judged) * n_places).reshape(len(judged), n_places)
     several = np.sum(~np.isnan(table), axis=1) > 1
-    table, rater = table[several], screens[several] // n_items
+    table, rater = table[several], judged[several] // n_items
     if not len(table):
         return []
     table = table - np.nanmean(table, axis=1, keepdims=True)
@@ -310,11 +332,12 @@ def _places_table(measure: Measure, places: list[tuple[int, Estimate]], options:
         "Ratings by position on the screen",
         (
             Column("place", "Position"),
-            Column("screens", "Screens", "count"),
-            Column("estimate", f"{effect_heading(measure)}, to the screen's mean", "estimate"),
+            Column("judged", "Items × raters", "count"),
+            Column("estimate", _relative_heading(measure, ITEMS_MEAN), "estimate"),
             *p_columns(correction),
         ),
         tuple(body),
+        caption="The item's mean is that of one rater over the systems shown together.",
     )
 
 
@@ -326,12 +349,12 @@ def _place_sentence(measure: Measure, places: list[tuple[int, Estimate]]) -> str
         f"position {place}: {value_only(shown(measure, estimate))} ({interval_only(shown(measure, estimate))})"
         for place, estimate in clear
     )
-    what = effect_heading(measure).lower()
-    return f"Position on the screen mattered ({what}, to the mean of the screen): {details}. Random order spreads this evenly."
+    what = inside(_relative_heading(measure, ITEMS_MEAN))
+    return f"Position on the screen mattered ({what}): {details}. Random order spreads this evenly."
 
 
 def _slopes(measure: Measure, rest: Floats) -> Floats:
-    """Each rater's straight line over the session, per ten items; raters with fewer than three positions have none."""
+    """Each rater's straight line over the session; raters with fewer than three judgments have none."""
     n = len(measure.book.raters)
     rater, x = measure.rater, measure.position.astype(np.float64)
     count = np.bincount(rater, minlength=n)
@@ -340,11 +363,11 @@ def _slopes(measure: Measure, rest: Floats) -> Floats:
     spread = np.bincount(rater, weights=gap**2, minlength=n)
     product = np.bincount(rater, weights=gap * rest, minlength=n)
     is_usable = (spread > 0) & (count >= 3)
-    return np.asarray(PER_ITEMS * np.divide(product, spread, out=np.full(n, np.nan), where=is_usable))
+    return np.asarray(n_steps(measure) * np.divide(product, spread, out=np.full(n, np.nan), where=is_usable))
 
 
 def session_drift(measure: Measure, rest: Floats, options: Options) -> Estimate:
-    """The mean of the raters' slopes per ten items."""
+    """The mean of the raters' slopes."""
     if measure.position.max(initial=0) < 3:
         return unknown("mean slope over raters", "positions in the session are not known, or fewer than three")
     slopes = _slopes(measure, rest)
@@ -355,10 +378,10 @@ def session_drift(measure: Measure, rest: Floats, options: Options) -> Estimate:
 def _drift_sentence(measure: Measure, drift: Estimate) -> str:
     if not drift.is_known:
         return f"Drift over the session is not known: {drift.notes[0]}."
-    change = shown(measure, drift)
+    change = shown_change(measure, drift)
     size = value_only(change)
     what = f"by a factor of {size}" if measure.is_log else f"by {size} {unit_name(measure, size)}"
-    details = f"{what} per {PER_ITEMS} items ({interval_only(change)}, {p_words(drift.p_value)})"
+    details = f"{what} {span_words(measure)} ({interval_only(change)}, {p_words(drift.p_value)})"
     if excludes(change, null_of(measure)):
         return f"Ratings {'rose' if drift.value > 0 else 'fell'} over the session: they changed {details}."
     return f"Ratings did not drift significantly over the session: they changed {details}."
@@ -371,15 +394,15 @@ def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
     stretch = np.minimum((measure.position - 1) * n_stretches // last, n_stretches - 1)
     points = []
     for number in range(n_stretches):
-        inside = (stretch == number) & (measure.position > 0)
-        if not inside.any():
+        here = (stretch == number) & (measure.position > 0)
+        if not here.any():
             continue
-        estimate = _stretch_mean(measure, rest, inside, options)
+        estimate = _stretch_mean(measure, rest, here, options)
         estimate = as_ratio(estimate) if measure.is_log else estimate
-        centre = float(measure.position[inside].mean())
+        centre = float(measure.position[here].mean())
         low, high = (estimate.low, estimate.high) if estimate.has_interval else (None, None)
         points.append(LinePoint(centre, estimate.value, low, high))
-    heading = f"{effect_heading(measure).lower()} to the mean"
+    heading = inside(_relative_heading(measure, "the mean"))
     return Figure(
         "drift",
         "Ratings over the session",
@@ -390,9 +413,9 @@ def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
     )
 
 
-def _stretch_mean(measure: Measure, rest: Floats, inside: np.ndarray, options: Options) -> Estimate:
-    rater: Ints = measure.rater[inside]
-    return clustered_mean(rest[inside], rater, confidence=options.confidence)
+def _stretch_mean(measure: Measure, rest: Floats, here: np.ndarray, options: Options) -> Estimate:
+    rater: Ints = measure.rater[here]
+    return clustered_mean(rest[here], rater, confidence=options.confidence)
 
 
 def pace_change(data: StudyData, options: Options) -> Estimate:
