@@ -10,8 +10,9 @@ from scipy import stats
 from dialometer.analysis.base.choose import analyse, families
 from dialometer.analysis.base.data import load_data
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.families.candidates.agreement import order_agreement, rating_columns
+from dialometer.analysis.families.candidates.agreement import bare, order_agreement, rating_columns
 from dialometer.analysis.families.candidates.first_answers import first_answers
+from dialometer.analysis.families.candidates.gold_loss import APPROVED_BY_RULE, approves_gold, gold_rules
 from dialometer.analysis.families.candidates.pool import pool_of
 from dialometer.analysis.families.candidates.report import Candidates
 from dialometer.analysis.families.candidates.retrieval import (
@@ -27,6 +28,7 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
+from dialometer.model.estimate import Estimate
 from dialometer.retrieval.evaluation import CUTOFFS, unknown_because
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.run import simulate
@@ -277,6 +279,34 @@ def test_agreement_stands_beside_its_null(careful):
     assert null["closest two"].value > 0.2 > abs(null["random two"].value)
     assert all(kappa[name].value > null[name].value for name in kappa)
     assert any("by construction" in text for text in section_of(findings, "candidate_agreement").paragraphs)
+
+
+def test_what_the_gold_rule_makes_so_is_called_so(careful):
+    """Raters who rated a gold answer below 4 are excluded, so that the others all call gold answers right."""
+    _, _, data = careful
+    findings = Candidates().run(data, OPTIONS)
+    assert any(APPROVED_BY_RULE in text for text in section_of(findings, "retrieval").paragraphs)
+    assert any(APPROVED_BY_RULE in text for text in section_of(findings, "disagreements").paragraphs)
+    assert findings.figure.alt.count("Gold answers: ") == 1
+    pool = pool_of(data, "fit", data.study.spec.scales["fit_5"])
+    assert approves_gold(data, pool)
+    (rule,) = gold_rules(data)
+    lenient = rule.model_copy(update={"n_allowed_failures": 1})
+    spec = data.study.spec.model_copy(update={"quality": [lenient]})
+    assert not approves_gold(replace(data, study=replace(data.study, spec=spec)), pool)
+
+
+def test_kappas_have_one_method_and_say_why_they_have_no_interval(careful):
+    _, _, data = careful
+    findings = Candidates().run(data, OPTIONS)
+    kappas = column(table_of(findings, "candidate_agreement"), "kappa")
+    assert {kappa.method for kappa in kappas.values()} == {"Cohen's kappa of two ratings, linear weights"}
+    same = Estimate(1.0, 29, "kappa", notes=("no confidence interval: every resample gave the same value",))
+    assert bare(same).notes == ("all pairs are equal: no confidence interval",)
+    sizes = table_of(findings, "versatile")
+    assert column(sizes, "versatile_chance")["questions"].n == len(
+        {item.metadata["question"] for item in data.study.rated_items}
+    )
 
 
 def test_raters_at_random_agree_no_better_than_the_null(careful):

@@ -122,6 +122,15 @@ def test_how_the_numbers_were_made():
     assert two.remarks[1] == "B: proportion; 90% confidence interval: Wilson; n = 12."
     many = written((Column("a", "A", "estimate"), [Estimate(1, 3, f"method {i}") for i in range(5)]))
     assert many.remarks == ("Several methods, named for each row in the data files.",)
+    many = written(
+        (
+            Column("a", "A", "estimate"),
+            [Estimate(1, 3, f"method {i}", 0, 2, interval_method="Wilson") for i in range(5)],
+        )
+    )
+    assert many.remarks == (
+        "Several methods, named for each row in the data files; 95% confidence interval: Wilson.",
+    ), "which the data files do not name"
     kappa, share = Estimate(0.4, 3, "Fleiss' kappa"), Estimate(0.5, 3, "raters alone")
     named = write_table(
         Table(

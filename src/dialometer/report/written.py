@@ -273,7 +273,9 @@ def _how(estimates: Sequence[Estimate]) -> str:
     if len(ways) > 1 and len(methods) == 1:
         ways = [_with_intervals(methods[0], estimates)]
     if len(ways) > _N_METHODS_SHOWN:
-        return "several methods, named for each row in the data files"
+        many = "several methods, named for each row in the data files"
+        n_kinds = len({interval_words(e) for e in estimates if e.has_interval})
+        return _with_intervals(many, estimates) if n_kinds <= _N_METHODS_SHOWN else many
     low, high = min(e.n for e in estimates), max(e.n for e in estimates)
     return f"{' / '.join(ways)}; n = {low:,}" + (f" to {high:,}" if high > low else "")
 

@@ -16,7 +16,7 @@ from dialometer.analysis.shared.correlation import clustered_spearman
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
-from dialometer.report.charts import Dot, dot_interval
+from dialometer.report.charts import COEFFICIENT, Dot, dot_interval
 from dialometer.stats.agreement.fleiss import percent_agreement
 from dialometer.stats.agreement.kappa import CONFIGURATIONS, PairChoice, PairKappa, kappa_of_pairs
 from dialometer.stats.agreement.krippendorff_alpha import krippendorff_alpha
@@ -175,10 +175,10 @@ def _kappa_table(name: str, agreement: Agreement, notes: tuple[str, ...]) -> Tab
         rows.append(
             (
                 words[choice],
-                bare(pair.kappa),
+                _of_two(pair.kappa, "linear"),
                 pair.null,
                 None if math.isnan(p) else p,
-                bare(other.kappa),
+                _of_two(other.kappa, "quadratic"),
                 other.null.value if other.null.is_known else None,
                 None if math.isnan(agreement.unweighted[choice]) else agreement.unweighted[choice],
                 pair.kappa.n,
@@ -198,7 +198,7 @@ def _kappa_table(name: str, agreement: Agreement, notes: tuple[str, ...]) -> Tab
         tuple(rows),
         caption=(
             "Shuffled: mean kappa of the same choice when ratings are shuffled over the candidates, with the middle of "
-            "the shuffles. p: share of shuffles that reach the kappa found."
+            "the shuffles. p: share of shuffles that reach the kappa found, which counts as one of them."
         ),
         notes=(
             *notes,
@@ -209,8 +209,15 @@ def _kappa_table(name: str, agreement: Agreement, notes: tuple[str, ...]) -> Tab
 
 
 def bare(estimate: Estimate) -> Estimate:
-    """A known estimate without remarks that its table makes once for all; an unknown one keeps its reason."""
-    return replace(estimate, notes=()) if estimate.is_known else estimate
+    """A known estimate without remarks that its table makes once for all; what has no interval keeps its reason."""
+    if estimate.is_known and not estimate.has_interval and estimate.value == 1:
+        return replace(estimate, notes=("all pairs are equal: no confidence interval",))
+    return replace(estimate, notes=()) if estimate.has_interval else estimate
+
+
+def _of_two(kappa: Estimate, weights: str) -> Estimate:
+    """A kappa whose row says how the two ratings were chosen, so that its column has one method."""
+    return replace(bare(kappa), method=f"Cohen's kappa of two ratings, {weights} weights")
 
 
 def _other_table(name: str, agreement: Agreement) -> Table:
@@ -238,7 +245,7 @@ def _figure(name: str, agreement: Agreement) -> Figure:
     return Figure(
         f"{name}_figure",
         "Kappa found, and what the choice of two ratings alone gives",
-        dot_interval(dots, value_title="weighted kappa", reference=0.0),
+        dot_interval(dots, value_title="weighted kappa", reference=0.0, limits=COEFFICIENT),
         alt=f"Weighted kappa by choice of two ratings: {details}.",
     )
 
@@ -327,6 +334,11 @@ def _order_figure(name: str, rhos: dict[str, Estimate]) -> Figure:
     return Figure(
         f"{name}_figure",
         "Spearman's rho between system and crowd",
-        dot_interval([Dot(label, rho) for label, rho in rhos.items()], value_title="Spearman's rho", reference=0.0),
+        dot_interval(
+            [Dot(label, rho) for label, rho in rhos.items()],
+            value_title="Spearman's rho",
+            reference=0.0,
+            limits=COEFFICIENT,
+        ),
         alt=f"Spearman's rho by system: {details}.",
     )

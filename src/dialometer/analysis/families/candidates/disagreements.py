@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from dialometer.analysis.base.wording import n_of, number
+from dialometer.analysis.families.candidates.gold_loss import APPROVED_BY_RULE
 from dialometer.analysis.families.candidates.pool import Marks, Pool
 from dialometer.model.report import Cell, Column, Section, Table
 from dialometer.retrieval.evaluation import crowd_approves
@@ -15,7 +16,7 @@ MOST_SHOWN = 20
 TITLE = "Where the maker and the crowd disagree"
 
 
-def disagreement_section(name: str, pool: Pool) -> Section:
+def disagreement_section(name: str, pool: Pool, is_by_rule: bool) -> Section:
     """The candidates right for the crowd only and for the maker only; first answers of a system come first."""
     if not pool.is_gold.any():
         problem = "No candidate is marked as gold, so there is no verdict of the maker to differ from."
@@ -25,9 +26,10 @@ def disagreement_section(name: str, pool: Pool) -> Section:
     only_maker = pool.is_gold & pool.is_judged & ~good
     n_rejected = int(only_maker.sum())
     rejected = n_of(n_rejected, "candidate") if n_rejected else "none"
+    by_rule = f" {APPROVED_BY_RULE}" if is_by_rule and not n_rejected else ""
     words = (
         f"The crowd calls {n_of(int(only_crowd.sum()), 'candidate')} right (a mean rating of {number(pool.good_from, 1)} or more) "
-        f"that the maker did not mark, and rejects {rejected} that the maker marked. An answer can "
+        f"that the maker did not mark, and rejects {rejected} that the maker marked.{by_rule} An answer can "
         "make sense to a visitor and still be wrong for the person who recorded it, and a maker who looks through many answers "
         "misses some."
     )

@@ -22,6 +22,22 @@ def gold_rules(data: StudyData) -> list[Gold]:
     return [rule for rule in data.study.spec.quality if isinstance(rule, Gold) and rule.action == "exclude"]
 
 
+APPROVED_BY_RULE = "This is so by construction: raters who rated one of the maker's answers lower were excluded."
+
+
+def approves_gold(data: StudyData, pool: Pool) -> bool:
+    """Whether all raters who are left must have called every gold answer right, since a rule excluded the others."""
+    return any(
+        not rule.n_allowed_failures
+        and rule.items is None
+        and any(
+            one.criterion == pool.criterion and one.at_least is not None and one.at_least >= pool.good_from
+            for one in rule.acceptable
+        )
+        for rule in gold_rules(data)
+    )
+
+
 def gold_section(name: str, data: StudyData, pool: Pool, options: Options) -> Section:
     """Losses by the rule, and how averages and agreement would stand without it."""
     title = "What the gold rule cost and changed"

@@ -29,12 +29,13 @@ from dialometer.analysis.families.candidates.asked import asked_section
 from dialometer.analysis.families.candidates.disagreements import TITLE as DISAGREEMENT
 from dialometer.analysis.families.candidates.disagreements import disagreement_section
 from dialometer.analysis.families.candidates.first_answers import (
+    GOLD,
     FirstAnswers,
     candidate_group_section,
     first_answers,
     first_answers_section,
 )
-from dialometer.analysis.families.candidates.gold_loss import gold_rules, gold_section
+from dialometer.analysis.families.candidates.gold_loss import approves_gold, gold_rules, gold_section
 from dialometer.analysis.families.candidates.pool import Pool, pool_of
 from dialometer.analysis.families.candidates.question_groups import TITLE as COREFERENCE
 from dialometer.analysis.families.candidates.question_groups import coreference_section
@@ -122,7 +123,7 @@ def headlines(main: CandidateResults, correction: str) -> tuple[Headline, ...]:
 def figure(main: CandidateResults) -> Figure | None:
     """The average rating of the first answers, which the answer speaks of."""
     answers, (low, high) = main.answers, main.pool.ends
-    gold = [Dot("gold answers", answers.gold)] if answers.gold is not None else []
+    gold = [Dot(GOLD, answers.gold)] if answers.gold is not None else []
     dots = [*gold, *(Dot(label, answers.means[label]) for label in answers.ranked)]
     if not dots:
         return None
@@ -288,6 +289,7 @@ def _criterion_sections(
     except NotEnoughData as error:
         return [Section(f"{prefix}first_answers", "Ratings of candidates", problem=str(error))], None
     columns = rating_columns(pool, data.study.spec.design.judgments_per_item)
+    is_by_rule = approves_gold(data, pool)
     has_rule = bool(gold_rules(data)) and bool(len(data.set_aside))
     builders: list[tuple[str, str, Callable[..., Section], tuple[object, ...]]] = []
     main: CandidateResults | None = None
@@ -301,10 +303,10 @@ def _criterion_sections(
                 "retrieval",
                 "Retrieval metrics: right for whom?",
                 retrieval_section,
-                (main.retrieval, options, has_rule),
+                (main.retrieval, options, has_rule, is_by_rule),
             ),
             ("rankings", "Do systems rank as the crowd would?", ranking_section, (pool, options)),
-            ("disagreements", DISAGREEMENT, disagreement_section, (pool,)),
+            ("disagreements", DISAGREEMENT, disagreement_section, (pool, is_by_rule)),
         ]
         if {True, False} <= set(pool.coreference):
             builders.append(("coreference", COREFERENCE, coreference_section, (pool, main.retrieval, options)))

@@ -6,6 +6,7 @@ import math
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import listed, n_of, number, percent, sentence, with_interval
+from dialometer.analysis.families.candidates.gold_loss import APPROVED_BY_RULE
 from dialometer.analysis.families.candidates.retrieval import (
     COMPARED,
     CROWD,
@@ -28,7 +29,9 @@ DEFINITIONS = (
 )
 
 
-def retrieval_section(name: str, retrieval: Retrieval, options: Options, has_gold_rule: bool) -> Section:
+def retrieval_section(
+    name: str, retrieval: Retrieval, options: Options, has_gold_rule: bool, is_by_rule: bool
+) -> Section:
     """Table 4 of the paper for each judge, the tests, and what unjudged answers could change."""
     parts: list[Table | Figure] = [_figure(name, retrieval)]
     for judged in retrieval.judged:
@@ -38,11 +41,14 @@ def retrieval_section(name: str, retrieval: Retrieval, options: Options, has_gol
     crowd = next(judged for judged in retrieval.judged if judged.judge.name == "crowd")
     parts += [_bounds_table(name, retrieval, crowd, options), _definitions(name)]
     return Section(
-        name, "Retrieval metrics: right for whom?", tuple(_words(retrieval, options, has_gold_rule)), tuple(parts)
+        name,
+        "Retrieval metrics: right for whom?",
+        tuple(_words(retrieval, options, has_gold_rule, is_by_rule)),
+        tuple(parts),
     )
 
 
-def _words(retrieval: Retrieval, options: Options, has_gold_rule: bool) -> list[str]:
+def _words(retrieval: Retrieval, options: Options, has_gold_rule: bool, is_by_rule: bool) -> list[str]:
     paragraphs = [
         "An answer can be right for the person who recorded it (the maker) and for those who talk with the system (the "
         "crowd), and the two need not agree. "
@@ -66,6 +72,7 @@ def _words(retrieval: Retrieval, options: Options, has_gold_rule: bool) -> list[
     if [judged.judge.name for judged in retrieval.judged] == ["maker", "crowd"]:
         paragraphs.append(
             "Everything that the maker calls right is right for the crowd too, so both sets of labels together are the crowd's."
+            + (f" {APPROVED_BY_RULE}" if is_by_rule else "")
         )
     return [*paragraphs, *_crowd_words(retrieval, has_gold_rule), _misleading(retrieval)]
 
@@ -234,5 +241,5 @@ def _figure(name: str, retrieval: Retrieval) -> Figure:
         "Success Rate@k: questions with a right answer among the first k",
         dot_interval(dots, value_title="share of questions", group_title="", domain=(0, 1), is_percent=True),
         alt=f"Success Rate at 1, 2 and 10 by system and judge. At 1: {at_1}.",
-        caption="Questions with a right answer.",
+        caption="Only questions that have a right answer count.",
     )

@@ -75,7 +75,8 @@ def shuffled_sizes(columns: Floats, question: Ints, answer: Ints, options: Optio
     result = {}
     for kind, sizes in drawn.items():
         table = np.array(sizes, dtype=np.float64)
-        result[kind] = SetSizes(*(_over_shuffles(table[:, k], options) for k in (0, 1)))
+        n = len(np.unique(question if kind == "questions" else answer))
+        result[kind] = SetSizes(*(_over_shuffles(table[:, k], n, options) for k in (0, 1)))
     return result
 
 
@@ -101,11 +102,11 @@ def set_sizes(cov: Floats, group: Ints) -> tuple[int, int]:
     return int(np.sum(high & ~low)), int(np.sum(low & ~high))
 
 
-def _over_shuffles(sizes: Floats, options: Options) -> Estimate:
+def _over_shuffles(sizes: Floats, n: int, options: Options) -> Estimate:
     low, high = percentile_interval(sizes, options.confidence)
     return Estimate(
         value=float(sizes.mean()),
-        n=len(sizes),
+        n=n,
         method="mean size over shuffled ratings",
         low=low,
         high=high,

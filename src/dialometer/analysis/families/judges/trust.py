@@ -24,7 +24,7 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Method, Section, Table
 from dialometer.model.study import Study
-from dialometer.report.charts import Dot, dot_interval
+from dialometer.report.charts import COEFFICIENT, Dot, dot_interval
 from dialometer.stats.agreement.alternative_annotator import (
     EPSILON,
     MIN_ITEMS,
@@ -234,7 +234,7 @@ def _figure(criteria: Sequence[CriterionTrust]) -> Figure:
     return Figure(
         "judges_agreement",
         "Agreement with human raters: judges beside one rater",
-        dot_interval(dots, value_title=what, group_title="Who", reference=0.0),
+        dot_interval(dots, value_title=what, group_title="Who", reference=0.0, limits=COEFFICIENT),
         f"{what} of each judge and of one human rater, on {n_of(len(criteria), 'criterion', 'criteria')}.",
         caption="One rater: a human rater beside the others, on the same things.",
     )
@@ -309,10 +309,10 @@ def _test_table(criteria: Sequence[CriterionTrust]) -> Table:
             Column("verdict", "Verdict"),
         ),
         tuple(rows),
-        caption=f"Each rater in turn is compared with the judge: the one that fits the others at least as well wins the item. As "
-        f"good: the judge wins at most {100 * EPSILON:g} percentage points less often. Raters with {MIN_ITEMS} or more things are tested "
-        "one by one (corrected after Benjamini and Yekutieli), and the judge passes with half of them or more; with fewer than "
-        f"{MIN_RATERS} such raters, all raters are tested together over raters and items.",
+        caption="Each rater in turn is compared with the judge: the one that fits the others at least as well wins the item. As "
+        f"good: the judge wins at most {100 * EPSILON:g} percentage points less often. Raters with {MIN_ITEMS} or more things are "
+        "tested one by one (corrected after Benjamini and Yekutieli), and the judge passes with half of them or more; with fewer "
+        f"than {MIN_RATERS} such raters, all raters are tested together over raters and items.",
     )
 
 
