@@ -14,16 +14,16 @@ from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.data import load_data
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures
-from dialometer.analysis.families.common.raters import (
+from dialometer.analysis.families.common.rater_signs import (
     FAR,
     choice_frame,
     correlation_frame,
     gold_frame,
     monotony_frame,
     pace_frame,
-    raters_section,
     robust_z,
 )
+from dialometer.analysis.families.common.raters import Raters, raters_section
 from dialometer.design.load import load_study
 from dialometer.model.report import Table
 from dialometer.model.session import SessionRecord
@@ -58,7 +58,8 @@ def test_choices_like_the_rest(template, quick):
     data = quick(template("acute"), n_raters=14)
     criterion = data.judgments["criterion"][0]
     data = replace(data, judgments=data.judgments.filter(pl.col("criterion") == criterion))
-    rows = data.judgments
+    rows = data.rated
+    assert len(rows) < len(data.judgments), "gold items are not in agreement"
     chosen = {(row["rater"], row["item"]): row["choice"] for row in rows.iter_rows(named=True)}
     signs = {row["rater"]: row for row in choice_frame(data, 0.95).iter_rows(named=True)}
     for name, row in signs.items():
@@ -76,7 +77,9 @@ def test_choices_like_the_rest(template, quick):
 def test_pace_and_monotony(template, quick):
     data = quick(template("likert"), n_raters=9)
     rng = np.random.default_rng(2)
-    rows = data.judgments.with_columns(pl.Series("duration_s", rng.gamma(3, 4, len(data.judgments))))
+    names = data.judgments["rater"].unique().sort()
+    usual = data.judgments["rater"].replace_strict(names, np.exp(rng.normal(0, 1, len(names))))
+    rows = data.judgments.with_columns(pl.Series("duration_s", rng.gamma(3, 4, len(data.judgments))) * usual)
     pace = pace_frame(rows).sort("rater")
     logs = [np.median(np.log(rows.filter(pl.col("rater") == name)["duration_s"])) for name in pace["rater"]]
     expected = (logs - np.median(logs)) / stats.median_abs_deviation(logs, scale="normal")
@@ -162,6 +165,141 @@ def test_a_rater_who_always_says_the_same_is_named(template, quick):
     assert any("always the same number by R0003" in paragraph for paragraph in told)
 
 
+def answers_frame(rows):
+    """A table with the columns of answers alone."""
+    kinds = {"value": pl.Float64, "side": pl.Int32, "position": pl.Int32}
+    kinds |= dict.fromkeys(("system", "order", "choice", "answer"), pl.String)
+    empty = {"system": "", "order": "", "choice": None, "answer": "", "value": None}
+    return pl.DataFrame([{**empty, **row} for row in rows], schema_overrides=kinds)
+
+
+def choices_frame(chosen, orders, side=0):
+    """One rater's choices on one criterion among systems in the orders shown."""
+    rows = [
+        {"rater": "R1", "criterion": "c", "position": n, "side": side, "choice": choice, "order": order}
+        for n, (choice, order) in enumerate(zip(chosen, orders, strict=True), start=1)
+    ]
+    return answers_frame(rows)
+
+
+def test_a_choice_counts_by_its_position_on_the_screen():
+    orders = ["|".join(order) for order in itertools.permutations("abc")] * 2
+    best = monotony_frame(choices_frame(["a"] * 12, orders)).row(0, named=True)
+    assert (best["same_share"], best["same_system_share"]) == (pytest.approx(1 / 3), 1.0), "always the best system"
+    left = monotony_frame(choices_frame([order[0] for order in orders], orders)).row(0, named=True)
+    assert (left["same_share"], left["longest_run"]) == (1.0, 12), "always the first of the screen"
+    ties = monotony_frame(choices_frame(["tie"] * 12, orders)).row(0, named=True)
+    assert (ties["same_share"], ties["n_placed"], ties["n_between"]) == (1.0, 0, 12)
+    unknown = monotony_frame(choices_frame(["a"] * 12, [""] * 12), systems={"a", "b"})
+    assert not len(unknown), "nobody knows where an imported choice was shown"
+
+
+def test_a_label_of_one_system_is_an_answer_and_no_position():
+    rows = [
+        {"rater": "R1", "criterion": "c", "position": n, "side": side, "system": "ab"[side - 1], "order": "a|b"}
+        | {"choice": "fine", "answer": '"fine"'}
+        for n in range(6)
+        for side in (1, 2)
+    ]
+    found = monotony_frame(answers_frame(rows)).row(0, named=True)
+    assert (found["same_share"], found["n_between"]) == (1.0, 0)
+
+
+def looked_at(section):
+    """Raters to look at with the reasons."""
+    tables = [part for part in section.parts if isinstance(part, Table) and part.name == "raters_to_look_at"]
+    return {row[0]: row[-1] for table in tables for row in table.rows}
+
+
+def test_who_prefers_a_system_that_was_always_on_one_side_is_not_accused(template, quick):
+    data = quick(template("pairs"), n_raters=8)
+    rows, mine = data.judgments, pl.col("rater").is_in(["R0002", "R0003"])
+    first, second = (system.name for system in data.study.spec.systems)
+    is_second = (pl.col("rater") == "R0003") & (pl.col("position") % 2 == 0)
+    order = pl.when(~mine).then("order").when(is_second).then(pl.lit(f"{second}|{first}"))
+    rows = rows.with_columns(order.otherwise(pl.lit(f"{first}|{second}")).alias("order"))
+    left = pl.col("order").str.split("|").list.first()
+    rows = rows.with_columns(
+        pl.when(mine).then(left).otherwise("choice").alias("choice"),
+        pl.when(mine).then(1).otherwise("side").alias("side"),
+    )
+    reasons = looked_at(raters_section(replace(data, judgments=rows), OPTIONS))
+    said = "100% of the choices are for the same position on the screen"
+    assert said in reasons["R0003"], "the first of the screen, whichever system it is"
+    assert said not in reasons.get("R0002", "")
+
+
+def test_raters_of_other_pairs_are_no_others(template, quick):
+    """In an arena raters see other pairs on one item: by hand, among those who saw the same two."""
+    data = quick(template("arena"), n_raters=24)
+    seen = {}
+    for row in data.rated.iter_rows(named=True):
+        key = (row["item"], row["criterion"], frozenset(row["order"].split("|")))
+        seen.setdefault(key, []).append((row["rater"], row["choice"]))
+    shares = {}
+    for judged in seen.values():
+        for rater, choice in judged:
+            others = [other for who, other in judged if who != rater]
+            if others:
+                shares.setdefault(rater, []).append(others.count(choice) / len(others))
+    found = {row["rater"]: row["agreement"] for row in choice_frame(data, 0.95).iter_rows(named=True)}
+    assert found == pytest.approx({rater: np.mean(own) for rater, own in shares.items()})
+
+
+def test_criteria_take_degrees_of_freedom(template, quick):
+    """Fisher's interval with n - criteria - 2 in place of n - 3, as one mean is estimated for each criterion."""
+    measures = numeric_measures(quick(template("likert"), n_raters=8))
+    assert len(measures.criteria) == 3
+    for row in correlation_frame(measures, 0.95).iter_rows(named=True):
+        half = stats.norm.ppf(0.975) / math.sqrt(row["n_shared"] - 3 - 2)
+        ends = np.tanh(np.arctanh(row["agreement"]) + np.array([-half, half]))
+        assert (row["agreement_low"], row["agreement_high"]) == pytest.approx(tuple(ends))
+    few = numeric_measures(quick(template("chat"), n_raters=20))
+    two = type(few)(few.study, few.book, few.criteria[:2], few.criteria[0], ())
+    table = correlation_frame(two, 0.95).filter(pl.col("agreement").is_not_nan())
+    assert len(table) > 10
+    assert table["n_shared"].max() == 4, "two criteria of two dialogues: no degree of freedom is left"
+    assert table["agreement_low"].is_nan().all()
+
+
+def test_few_answers_make_nobody_suspicious(template, quick):
+    """With 15 items no correlation below .51 is significant: careful raters of equal agreement are not listed for that."""
+    study = template("avatar")
+    data = quick(study, n_raters=20, seed=4, habits=Habits(noise_sd=0.9))
+    reasons = looked_at(raters_section(data, OPTIONS))
+    assert sum("no significant agreement" in why for why in reasons.values()) <= 1
+
+
+def test_small_differences_of_pace_are_no_reason():
+    """A rater 27% faster than others who are nearly equal is not fast; one who takes less than half as long is."""
+    paces = {f"r{k}": 33.0 + 0.2 * k for k in range(8)} | {"brisk": 24.1, "fast": 12.0}
+    rows = [(name, seconds) for name, seconds in paces.items() for _ in range(5)]
+    z = dict(
+        pace_frame(pl.DataFrame(rows, schema=["rater", "duration_s"], orient="row"))
+        .select("rater", "pace_z")
+        .iter_rows()
+    )
+    assert [name for name in z if z[name] < -FAR] == ["fast"]
+
+
+def test_only_what_was_checked_is_said_to_be_usual(template, quick):
+    section = raters_section(quick(template("chat"), n_raters=8), OPTIONS)
+    words = next(text for text in section.paragraphs if text.startswith("No rater is unusual"))
+    checked, missing = words.split(" Not checked: ")
+    assert "agreement" not in checked
+    assert "agreement (no rater shares 10 answers with others)" in missing
+    assert "gold answers (there are none)" in missing
+
+
+def test_gold_answers_are_a_method_only_where_there_are_gold_items(template, quick):
+    named = {}
+    for name in ("likert", "chat"):
+        study = template(name)
+        named[name] = Raters().run(quick(study, n_raters=4), OPTIONS).methods[0].method
+    assert "gold answers" in named["likert"]
+    assert "gold" not in named["chat"]
+
+
 def test_the_same_judgments_give_the_same_digits():
     """Groups come in another order in every process, as rows do here; what is computed from them must not show it."""
     rows = [
@@ -176,8 +314,7 @@ def test_the_same_judgments_give_the_same_digits():
         for c in range(3)
         for i in range(11 + r % 9)
     ]
-    kinds = {"value": pl.Float64, "choice": pl.String, "answer": pl.String, "side": pl.Int32, "position": pl.Int32}
-    frame = pl.DataFrame([{**row, "choice": None, "answer": ""} for row in rows], schema_overrides=kinds)
+    frame = answers_frame(rows)
     shuffled = [frame.sample(fraction=1, shuffle=True, seed=n) for n in range(8)]
     found = {str(monotony_frame(one).sort("rater")["same_share"].to_list()) for one in shuffled}
     assert len(found) == 1

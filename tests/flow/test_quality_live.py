@@ -1,9 +1,15 @@
 """Quality rules at work: what a session does against them and what follows."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from dialometer.errors import AssignmentError
-from dialometer.quality.straight_lining import visible_answer
+from dialometer.model.session import Judgment, SessionRecord
+from dialometer.quality.gold import Acceptable
+from dialometer.quality.straight_lining import StraightLining, visible_answer
+from dialometer.quality.times import SessionTime
 
 
 def findings(person):
@@ -121,3 +127,69 @@ def test_the_place_on_the_screen_counts_for_choices_between_systems():
     assert visible_answer("blue", 0) != visible_answer("green", 0)
     assert visible_answer(4, 2) == 4
     assert visible_answer(["a", "b"], 0) == visible_answer(["a", "b"], 1)
+    order = ("blue", "green", "red")
+    assert visible_answer("green", 0, order) == 2
+    ends = visible_answer({"best": "green", "worst": "red"}, 0, order)
+    assert ends == visible_answer({"best": "red", "worst": "blue"}, 0, ("green", "red", "blue"))
+    assert visible_answer(["red", "blue"], 0, order) == visible_answer(["blue", "red"], 0, ("red", "green", "blue"))
+    assert visible_answer("tie", 0, order) == visible_answer("tie")
+
+
+def judged(study, values, **more):
+    """A record of judgments on the study's first criterion."""
+    named = {"session_id": "s", "criterion": study.spec.criteria[0].name, "scale": "any"}
+    judgments = [Judgment(**{**named, "item_id": f"i{n}", "value": value, **more}) for n, value in enumerate(values)]
+    return SessionRecord(judgments=tuple(judgments))
+
+
+def test_always_the_best_system_is_no_straight_line(shorten):
+    study = shorten("best-worst", 20)
+    rule = StraightLining(rule="straight_lining")
+    systems = [system.name for system in study.spec.systems]
+    shown = [tuple(systems[n % 4 :] + systems[: n % 4]) for n in range(12)]
+    always = {"best": systems[0], "worst": systems[1]}
+    best = [replace(judged(study, [always]).judgments[0], order=order) for order in shown]
+    assert rule.findings(study, None, SessionRecord(judgments=tuple(best))) == []
+    first = [replace(one, value={"best": one.order[0], "worst": one.order[1]}) for one in best]
+    (found,) = rule.findings(study, None, SessionRecord(judgments=tuple(first)))
+    assert found.reason == "12 of 12 choices on quality are for the same position on the screen"
+    assert rule.findings(study, None, judged(study, [always] * 12)) == [], "nobody knows where they were shown"
+
+
+def test_the_side_of_the_system_judged_is_no_answer(shorten):
+    study = shorten("best-worst", 20)
+    rule = StraightLining(rule="straight_lining")
+    labels = ["fine", "poor"] * 6
+    assert rule.findings(study, None, judged(study, labels, system="base", side=1)) == []
+    (found,) = rule.findings(study, None, judged(study, ["fine"] * 12, system="base", side=1))
+    assert found.reason == "12 of 12 answers on quality are the same"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reason"),
+    [(179.853, "took 179 s, less than 180 s"), (180.0, ""), (600.0, ""), (600.2, "took 601 s, more than 600 s")],
+)
+def test_seconds_never_read_as_the_bound_they_broke(seconds, reason):
+    rule = SessionTime(rule="session_time", at_least_s=180, at_most_s=600)
+    visit = SimpleNamespace(submitted_at_ms=round(1000 * seconds))
+    session = SimpleNamespace(source="person", started_at_ms=0)
+    found = [one.reason for one in rule.findings(None, session, SimpleNamespace(visits=[visit]))]
+    assert found == ([f"the session {reason}"] if reason else [])
+
+
+def test_what_was_wrong_with_a_gold_answer_can_be_checked(shorten):
+    low, yes = (
+        Acceptable(criterion="fluency", at_least=4, at_most=5),
+        Acceptable(criterion="q", point="a", one_of=["yes"]),
+    )
+    assert low.answer_words(2, system="Retrieval") == "fluency of Retrieval = 2, at least 4 and at most 5 expected"
+    assert yes.answer_words({"a": "no", "b": "yes"}, system="Guided") == "q of Guided: a = no, yes expected"
+    assert yes.answer_words({}) == "q: a = no answer, yes expected"
+    study = shorten("likert", 20)
+    rule = next(rule for rule in study.spec.quality if rule.rule == "gold")
+    wanted = next(one for one in rule.acceptable if one.system and one.at_least is not None)
+    item = rule.gold_ids(study)[0]
+    record = judged(study, [1, 1], system=wanted.system, criterion=wanted.criterion, item_id=item)
+    (found,) = rule.findings(study, SimpleNamespace(condition={}), record)
+    label = next(system.label for system in study.spec.systems if system.name == wanted.system)
+    assert f"failed 1 gold item: {item} ({wanted.criterion} of {label} = 1, at least" in found.reason

@@ -39,14 +39,25 @@ class Acceptable(Part):
             raise ValueError("say what is acceptable: at_least, at_most or one_of")
         return self
 
-    def answer_words(self, value: Value, scale: Scale | None = None) -> str:
-        """What was answered, for the reason of an exclusion: of an answer with several parts only the part that was checked."""
-        if not isinstance(value, dict):
-            return f"{self.criterion} = {value}"
-        if self.point:
-            return f"{self.criterion}, {self.point} = {value.get(self.point, 'no answer')}"
-        score = scale.number(value) if scale is not None else None
-        return f"{self.criterion} = {value.get('best', 'no answer') if score is None else format(round(score, 2), 'g')}"
+    def answer_words(self, value: Value, scale: Scale | None = None, system: str = "") -> str:
+        """What was answered and what was expected, so that whoever reads the reason of an exclusion can check it.
+
+        Of an answer with several parts only the part that was checked is named. ``system`` is what the judged system is called.
+        """
+        asked = self.criterion + (f" of {system}" if system else "") + (f": {self.point}" if self.point else "")
+        given: object = value
+        if isinstance(value, dict):
+            score = None if self.point or scale is None else scale.number(value)
+            given = value.get(self.point or "best", "no answer") if score is None else format(round(score, 2), "g")
+        return f"{asked} = {given}, {self.expected_words()} expected"
+
+    def expected_words(self) -> str:
+        """Which answers are acceptable."""
+        bounds = {"at least": self.at_least, "at most": self.at_most}
+        words = [f"{name} {bound:g}" for name, bound in bounds.items() if bound is not None]
+        if self.one_of is not None:
+            words.insert(0, " or ".join(map(str, self.one_of)))
+        return " and ".join(words)
 
     def passes(self, value: Value, scale: Scale | None = None) -> bool:
         """Whether an answer is acceptable; of several names the first or best counts, bounds are on the scale's numbers."""
@@ -109,7 +120,8 @@ class Gold(QualityRule):
 
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
         gold = set(self.gold_ids(study))
-        failed: dict[str, str] = {}
+        names = {system.name: system.label or system.name for system in study.spec.systems}
+        failed: dict[str, list[str]] = {}
         for judgment in record.judgments:
             if judgment.item_id not in gold:
                 continue
@@ -117,11 +129,12 @@ class Gold(QualityRule):
                 concerns = judgment.criterion == rule.criterion and rule.system in ("", judgment.system)
                 scale = study.judged_on(judgment.criterion, judgment.block, session.condition)
                 if concerns and not rule.passes(judgment.value, scale):
-                    failed[judgment.item_id] = rule.answer_words(judgment.value, scale)
+                    words = rule.answer_words(judgment.value, scale, names.get(judgment.system, ""))
+                    failed.setdefault(judgment.item_id, []).append(words)
         if len(failed) <= self.n_allowed_failures:
             return ()
         reason = f"failed {len(failed)} gold item{'s' if len(failed) > 1 else ''}: " + ", ".join(
-            f"{item} ({answer})" for item, answer in failed.items()
+            f"{item} ({'; '.join(answers)})" for item, answers in failed.items()
         )
         return (self.finding(reason, failed=sorted(failed)),)
 

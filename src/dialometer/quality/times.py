@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
@@ -35,10 +36,11 @@ class SessionTime(QualityRule):
             return ()
         end_ms = max(visit.submitted_at_ms for visit in record.visits)
         duration_s = (end_ms - session.started_at_ms) / 1000
+        # Rounded away from the bound: 179.9 s are not written as 180 s, which are not less than 180 s.
         if self.at_least_s and duration_s < self.at_least_s:
-            reason = f"the session took {duration_s:.0f} s, less than {self.at_least_s:g} s"
+            reason = f"the session took {math.floor(duration_s)} s, less than {self.at_least_s:g} s"
         elif self.at_most_s and duration_s > self.at_most_s:
-            reason = f"the session took {duration_s:.0f} s, more than {self.at_most_s:g} s"
+            reason = f"the session took {math.ceil(duration_s)} s, more than {self.at_most_s:g} s"
         else:
             return ()
         return (self.finding(reason, duration_s=duration_s),)
