@@ -12,6 +12,7 @@ from rich_report import HOSTILE, LONG
 
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.report.charts import (
+    COEFFICIENT,
     Bar,
     Bin,
     Dot,
@@ -31,9 +32,10 @@ from dialometer.report.charts import (
     strip,
     word_tree,
 )
-from dialometer.report.charts.frame import lines_of
+from dialometer.report.charts.frame import drawn_domain, lines_of
 from dialometer.report.charts.heatmap import step_of
 from dialometer.report.drawing import draw_svg
+from dialometer.report.numbers import write_percent
 from dialometer.report.theme import NARROW_PX, SERIES, SHAPES, WIDE_PX, narrow_form, themed
 
 NAMES = ("alpha", "it's a \\ name", LONG, "שלום")
@@ -195,6 +197,59 @@ def test_shares_stack_to_their_sum():
     rows = CHARTS["stacked_shares"]["data"]["values"]
     assert [(row["start"], row["end"]) for row in rows if row["label"] == "alpha"] == [(0, 0.5), (0.5, 1)]
     assert "50%" in texts(draw_svg(CHARTS["stacked_shares"]))
+
+
+def test_shares_in_a_bar_are_rounded_as_in_tables():
+    rows = stacked_shares([Share("a", "x", 0.125), Share("a", "y", 0.875)], parts="xy")["data"]["values"]
+    assert [row["text"] for row in rows] == [write_percent(0.125), write_percent(0.875)] == ["13%", "88%"]
+
+
+def x_of(spec):
+    """The axis and the scale of the points of a chart."""
+    layer = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "point")
+    return layer["encoding"]["x"]["axis"], layer["encoding"]["x"]["scale"]
+
+
+def test_axes_end_where_values_cannot_be():
+    assert drawn_domain([0.5, 0.99], is_percent=True) == (pytest.approx(0.4755), 1)
+    assert drawn_domain([-0.95, 0.9], is_percent=True) == (-1, pytest.approx(0.9925)), "differences of shares"
+    assert drawn_domain([1.5, 4.9], (1, 5)) == (pytest.approx(1.33), 5)
+    assert drawn_domain([2.0, 40.0], (0, math.inf)) == (pytest.approx(0.1), pytest.approx(41.9))
+    assert drawn_domain([3.0, None, 5.2], (1, 5)) is None, "what is beyond the limits is drawn all the same"
+    assert drawn_domain([1.0, 2.0], (-math.inf, math.inf)) is None
+    assert drawn_domain([1.0, 2.0]) is None
+    assert x_of(dot_interval([Dot("a", around(4.95, 0.05))], value_title="x", limits=(1, 5)))[1]["domain"][1] == 5
+    assert x_of(strip({"a": [0.2, 0.98]}, value_title="r", limits=COEFFICIENT))[1]["domain"][1] == 1
+    assert x_of(strip({"a": [0.2, 0.98]}, value_title="share", is_percent=True))[1]["domain"][1] == 1
+    assert x_of(CHARTS["strip_log"])[1]["padding"] > 0, "the outermost marks stand whole"
+
+
+def test_points_at_the_end_of_an_axis_are_whole_and_those_beyond_are_not_drawn():
+    for chart in (
+        dot_interval([Dot("a", around(1.0)), Dot("b", around(1.2, 0.3))], value_title="x", domain=(0, 1)),
+        lines([LinePoint(0, 1.0), LinePoint(1, 1.2)], x_title="x", y_title="y", y_domain=(0, 1)),
+        strip({"a": [0.0]}, value_title="x", is_percent=True),
+    ):
+        layer = next(layer for layer in chart["layer"] if layer["mark"]["type"] == "point")
+        assert not layer["mark"].get("clip")
+        marks = re.search(r'<g class="mark-symbol role-mark[^>]*>(.*?)</g>', draw_svg(chart), re.DOTALL)[1]
+        assert marks.count("<path") == 1
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 20, 400])
+def test_counts_are_marked_with_whole_numbers(most):
+    drawn = lines([LinePoint(x, 0.5) for x in range(1, most + 1)], x_title="position", y_title="y", y_domain=(0, 1))
+    counts = histogram([Bin(0, 1, most)], value_title="x")
+    for spec in (drawn, narrow_form(drawn), counts):
+        role = "position" if spec is not counts else "judgments"
+        marks = next(
+            re.findall(r"<text[^>]*>([\d.,]+)</text>", axis)
+            for axis in draw_svg(spec).split('role-axis"')
+            if role in axis
+        )
+        assert marks, "an axis has marks"
+        assert len(set(marks)) == len(marks)
+        assert not [mark for mark in marks if "." in mark]
 
 
 def test_bins_count_every_known_value():

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialometer.analysis.base.wording import interval_only, value_only
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.report.numbers import (
     MINUS,
@@ -64,13 +65,33 @@ def test_columns_share_digits_unless_their_intervals_are_of_different_size():
     assert shared_digits([Estimate(1, 3, "m")], 4) == 4
 
 
-def test_ratios_share_digits_unless_some_are_large():
-    wide, narrow = (Estimate(1.0, 9, "m", 1 - half, 1 + half, unit="ratio") for half in (0.03, 0.0185))
+def ratio(value, low, high):
+    return Estimate(value, 9, "m", low, high, unit="ratio")
+
+
+def test_ratios_share_digits():
+    wide, narrow = (ratio(1.0, 1 - half, 1 + half) for half in (0.03, 0.0185))
     assert [digits_of(wide, 2), digits_of(narrow, 2)] == [2, 3]
     assert shared_digits([wide, wide, narrow], 2) == 3  # 1.00 for 1.002 would hide the side of 1
-    large = Estimate(340, 9, "m", 52, 2246, unit="ratio")
-    assert shared_digits([narrow, large], 2) is None
-    assert shared_digits([large, large], 2) == 0
+
+
+@pytest.mark.parametrize(
+    ("estimate", "written"),
+    [
+        (ratio(26.21, 7.15, 96.08), "26 [7.15, 96]"),
+        (ratio(2948.4, 548.2, 15853.3), "2,900 [550, 16,000]"),
+        (ratio(340.2, 52.1, 2246.4), "340 [52, 2,200]"),
+        (ratio(1.48, 0.97, 12.35), "1.48 [0.97, 12]"),  # on which side of 1 the lower end is remains to be seen
+        (ratio(152.3, 147.2, 157.1), "152 [147, 157]"),  # an interval narrower than two digits shows more
+        (ratio(34.56, 5.0, math.inf), "35 [5.00, ∞)"),
+    ],
+)
+def test_large_ratios_have_two_significant_digits_alone_in_a_column_and_in_a_sentence(estimate, written):
+    assert write_estimate(estimate).text == written
+    assert write_estimate(estimate, n_digits=shared_digits([estimate, ratio(1.1, 0.8, 1.5)], 2)).text == written
+    value, low, high = written.replace("(", "[").translate(str.maketrans("", "", "[])")).replace(", ", " ").split()
+    assert value_only(estimate) == value
+    assert interval_only(estimate) == f"95% confidence interval {low} to {high}"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from html import escape
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Figure, Report, Table, Turns
 from dialometer.report.formats.html_page import html_page, html_part
-from dialometer.report.numbers import digits_of, write_number, write_p
+from dialometer.report.numbers import digits_of, write_ends, write_p
 from dialometer.report.theme import fragment_style
 
 _HEIGHT_PX = 720
@@ -48,12 +48,11 @@ def report_html(report: Report) -> str:
 def estimate_html(estimate: Estimate) -> str:
     """The number with its interval, and in small letters what it rests on."""
     head = f"{escape(estimate.label)}: " if estimate.label else ""
-    n_digits = digits_of(estimate, 3)
     if not estimate.is_known:
         return f"<p>{head}<i>not enough data</i><br><small>{escape('; '.join(estimate.notes))}</small></p>"
-    text = f"<b>{write_number(estimate.value, n_digits)}</b>"
+    value, low, high = write_ends(estimate, digits_of(estimate, 3))
+    text = f"<b>{value}</b>"
     if estimate.has_interval:
-        low, high = (write_number(end, n_digits) for end in (estimate.low, estimate.high))
         text += f" ({estimate.confidence:.0%} confidence interval {low} to {high})"
     if not math.isnan(estimate.p_value):
         text += f", {escape(write_p(estimate.p_value))}"

@@ -74,16 +74,16 @@ def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) ->
     """Digits after the point: the same for all estimates of one kind, so that a sentence, a tile and a table agree.
 
     Shares and their differences are whole percentages and other numbers have two digits, one where the interval is wider than
-    ten or they are parts of a scale in percent, and none where it is wider than a hundred or reaches a thousand; a ratio keeps
-    two as long as its lower end is below ten, because that end is what matters. Only an interval too narrow to be seen with
-    that many gets more, by the rule of the Particle Data Group (Review of Particle Physics, introduction, "Rounding"): so
-    0.4137 ± 0.09 is 0.41 and 0.4137 ± 0.0013 is 0.4137.
+    ten or they are parts of a scale in percent, and none where it is wider than a hundred or reaches a thousand. A ratio keeps
+    two, because its lower end may be near 1 (``write_ends`` gives fewer to its numbers from ten on). Only an interval too narrow
+    to be seen with that many gets more, by the rule of the Particle Data Group (Review of Particle Physics, introduction,
+    "Rounding"): so 0.4137 ± 0.09 is 0.41 and 0.4137 ± 0.0013 is 0.4137.
     """
     half = _half(estimate, is_percent=is_percent)
     if math.isnan(half) or (fallback == 0 and not is_percent):  # ranks, minutes: whole numbers are wanted
         return 0 if is_percent else fallback
     if estimate.unit in RATIO_UNITS:
-        n_usual = 0 if estimate.low >= 10 else 2
+        n_usual = 2
     elif estimate.unit == PERCENTAGE_POINTS:
         n_usual = 0
     else:
@@ -103,13 +103,13 @@ def _half(estimate: Estimate, *, is_percent: bool = False) -> float:
 _WIDE, _WIDEST, _LARGE = 5.0, 50.0, 1000.0
 
 
-def _precise_digits(half: float) -> int:
+def _precise_digits(half: float, least: int = 0) -> int:
     """As many as the first three digits of the half width justify: 100 to 354 show two, 355 to 949 one."""
     power = math.floor(math.log10(half))
     leading = half / 10.0**power
     n_shown = 2 if leading < 3.55 else 1 if leading < 9.5 else 2
     power += 1 if leading >= 9.5 else 0
-    return min(_MAX_DIGITS, max(0, n_shown - 1 - int(power)))
+    return min(_MAX_DIGITS, max(least, n_shown - 1 - int(power)))
 
 
 def shared_digits(estimates: Iterable[Estimate], fallback: int, *, is_percent: bool = False) -> int | None:
@@ -121,8 +121,7 @@ def shared_digits(estimates: Iterable[Estimate], fallback: int, *, is_percent: b
     digits = sorted(digits_of(e, fallback, is_percent=is_percent) for e in known)
     is_mixed = len({e.unit == SCALE_POINTS for e in known}) > 1 or (halves[0] < 1 and halves[-1] >= _WIDE)
     if all(e.unit in RATIO_UNITS for e in known):
-        # 3 [1, 15] beside 340 [52, 2,246], and 1.00 for 1.002, would hide which side of 1 an end is on
-        return None if digits[0] == 0 < digits[-1] else digits[-1]
+        return digits[-1]  # 1.00 for 1.002 would hide which side of 1 an end is on
     if not is_percent and is_mixed and digits[0] != digits[-1]:
         return None
     typical = digits[(len(digits) - 1) // 2]
@@ -136,18 +135,33 @@ def write_estimate(
     if not estimate.is_known:
         return Written(NOT_ENOUGH, notes=estimate.notes, is_known=False)
     digits = digits_of(estimate, fallback, is_percent=is_percent) if n_digits is None else n_digits
-    scale = 100 if is_percent else 1
-    half = _half(estimate)
-    least = 0.0 if math.isnan(half) else 1e-9 * half  # beside its interval this is 0 with an error of rounding
-    value, low, high = (
-        write_number(scale * end if abs(end) > least else 0.0, digits)
-        for end in (estimate.value, estimate.low, estimate.high)
-    )
+    value, low, high = write_ends(estimate, digits, is_percent=is_percent)
     value += "%" if is_percent else ""
     interval = ""
     if estimate.has_interval:
         interval = f"{'(' if math.isinf(estimate.low) else '['}{low}, {high}{')' if math.isinf(estimate.high) else ']'}"
     return Written(value, interval, estimate.notes)
+
+
+def write_ends(estimate: Estimate, n_digits: int, *, is_percent: bool = False) -> tuple[str, str, str]:
+    """The value and both ends of its interval.
+
+    Numbers of a ratio from ten on have two significant digits, more only where the interval is that narrow: 26 [7.15, 96] and
+    2,900 [550, 16,000], but 152 [147, 157].
+    """
+    scale = 100 if is_percent else 1
+    half = _half(estimate)
+    least = 0.0 if math.isnan(half) else 1e-9 * half  # beside its interval this is 0 with an error of rounding
+
+    def write(end: float) -> str:
+        if estimate.unit not in RATIO_UNITS or not 10 <= end < math.inf:
+            return write_number(scale * end if abs(end) > least else 0.0, n_digits)
+        n_significant = 1 - math.floor(math.log10(end))
+        digits = n_significant if math.isnan(half) else max(n_significant, _precise_digits(half, n_significant))
+        rounded = math.floor(end * 10.0**digits * (1 + 1e-12) + 0.5) / 10.0**digits
+        return write_number(rounded, max(0, digits))
+
+    return write(estimate.value), write(estimate.low), write(estimate.high)
 
 
 # Words that every format uses for the same thing: what was declared, what is not finished, how to get it again.

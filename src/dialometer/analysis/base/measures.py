@@ -514,14 +514,19 @@ def adjusted_means(measure: Measure, n: int) -> Floats:
 
 
 def mean_over_raters(values: Floats, *, confidence: float, n_resamples: int, seed: int, label: str = "") -> Estimate:
-    """The mean of raters' means with a bootstrap interval over raters; few raters come with a warning."""
+    """The mean of raters' means with a bootstrap interval over raters; few raters come with a warning, and two without one:
+    resampled, they only ever give three means."""
+    n = int(np.sum(~np.isnan(values)))
+    if n == 2:
+        value, note = float(np.nanmean(values)), "two raters: no confidence interval"
+        return Estimate(value, n, "mean over raters", confidence=confidence, label=label, notes=(note,))
     estimate = bootstrap_mean(values, n_resamples=n_resamples, seed=seed, confidence=confidence, label=label)
     estimate = replace(
         estimate,
         method="mean over raters",
         interval_method=estimate.interval_method.replace("over values", "over raters"),
     )
-    if estimate.has_interval and int(np.sum(~np.isnan(values))) < FEW_RATERS:
+    if estimate.has_interval and n < FEW_RATERS:
         estimate = estimate.with_note(
             f"fewer than {FEW_RATERS} raters: bootstrap confidence intervals of so few are too narrow"
         )

@@ -9,12 +9,20 @@ from dataclasses import replace
 from dialometer.model.design import Factor, Level
 from dialometer.model.estimate import Estimate
 from dialometer.model.study import LANGUAGE, REASON, Criterion, Question, Study
-from dialometer.report.numbers import digits_of, shared_digits, write_estimate, write_number, write_p, write_percent
+from dialometer.report.numbers import (
+    digits_of,
+    shared_digits,
+    write_ends,
+    write_estimate,
+    write_number,
+    write_p,
+    write_percent,
+)
 
 COHEN = "Cohen 1988: 0.2 small, 0.5 medium, 0.8 large"
 CONFIRMATORY_TITLE = "Confirmatory comparisons"
 """The section of the tests that were declared in advance."""
-KOO_LI = "Koo & Li 2016: below 0.5 poor, to 0.75 moderate, to 0.9 good, above excellent"
+KOO_LI = "Koo & Li 2016, from end to end of the confidence interval: below 0.5 poor, to 0.75 moderate, to 0.9 good, above excellent"
 
 
 def n_of(n: int, noun: str, plural: str = "") -> str:
@@ -52,17 +60,15 @@ def interval_only(estimate: Estimate, *, is_percent: bool = False, n_digits: int
     if not estimate.has_interval:
         return "no confidence interval"
     digits = digits_of(estimate, n_digits, is_percent=is_percent)
-    scale, sign = (100, "%") if is_percent else (1, "")
-    low, high = (write_number(scale * end, digits) for end in (estimate.low, estimate.high))
-    return f"{confidence_words(estimate.confidence)} confidence interval {low} to {high}{sign}"
+    _, low, high = write_ends(estimate, digits, is_percent=is_percent)
+    return f"{confidence_words(estimate.confidence)} confidence interval {low} to {high}{'%' if is_percent else ''}"
 
 
 def value_only(estimate: Estimate, *, is_percent: bool = False, n_digits: int = 2) -> str:
     """The value with the digits that its interval deserves."""
     if not estimate.is_known:
         return "not known"
-    digits = digits_of(estimate, n_digits, is_percent=is_percent)
-    return write_number((100 if is_percent else 1) * estimate.value, digits) + ("%" if is_percent else "")
+    return write_estimate(estimate, fallback=n_digits, is_percent=is_percent).value
 
 
 def brief(estimate: Estimate) -> str:
@@ -134,10 +140,14 @@ def after_correction(correction: str) -> str:
     return "" if correction == "none" else f" after correction ({correction_name(correction)})"
 
 
-def size_of_icc(icc: float) -> str:
-    """Koo and Li's (2016) words for a reliability, as it is written."""
-    icc = round(icc, 2)
-    return "poor" if icc < 0.5 else "moderate" if icc <= 0.75 else "good" if icc <= 0.9 else "excellent"
+def size_of_icc(icc: Estimate) -> str:
+    """Koo and Li's (2016) words for a reliability, as it is written: "moderate to good".
+
+    They are meant for the confidence interval: an estimate of 0.94 that may as well be 0.1 is not excellent.
+    """
+    ends = [round(end, 2) for end in ((icc.low, icc.high) if icc.has_interval else (icc.value,))]
+    words = ("poor" if v < 0.5 else "moderate" if v <= 0.75 else "good" if v <= 0.9 else "excellent" for v in ends)
+    return " to ".join(dict.fromkeys(words))
 
 
 def _exp(log: float) -> float:

@@ -5,13 +5,14 @@ Analyses give estimates, counts or shares; colours, labels, facets and the form 
 
 from dialometer.report.charts.bars import Bar, Share, bars, stacked_shares
 from dialometer.report.charts.distributions import Bin, bin_values, histogram, strip
-from dialometer.report.charts.frame import Spec
+from dialometer.report.charts.frame import COEFFICIENT, Spec
 from dialometer.report.charts.heatmap import HeatCell, heatmap
 from dialometer.report.charts.intervals import Dot, dot_interval, forest, ranking_intervals
 from dialometer.report.charts.lines import LinePoint, lines
 from dialometer.report.charts.word_tree import WordBranch, word_tree
 
 __all__ = [
+    "COEFFICIENT",
     "Bar",
     "Bin",
     "Dot",

@@ -20,6 +20,7 @@ from dialometer.report.charts.frame import (
     value_axis,
     value_scale,
 )
+from dialometer.report.numbers import write_percent
 from dialometer.report.theme import DIVERGING, INK, ON_SERIES, ON_STRONG, PAPER, SEQUENTIAL, SERIES
 
 
@@ -102,8 +103,8 @@ def stacked_shares(
                 "start": start,
                 "end": end,
                 "middle": (start + end) / 2,
-                "text": f"{100 * share.share:.0f}%" if share.share >= 0.045 else "",
-                "text_narrow": f"{100 * share.share:.0f}%" if share.share >= 0.13 else "",
+                "text": write_percent(share.share) if share.share >= 0.045 else "",
+                "text_narrow": write_percent(share.share) if share.share >= 0.13 else "",
                 "ink": inks[index[share.part]],
             }
         )

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dialometer.report.charts.frame import (
+    LOG_SCALE,
     ScreenWidth,
     Spec,
+    drawn_domain,
     in_facets,
     in_order,
     label_axis,
@@ -23,6 +25,7 @@ from dialometer.report.charts.frame import (
     on_both_screens,
     value_axis,
     value_scale,
+    whole_tick_count,
 )
 from dialometer.report.charts.intervals import reference_rule
 from dialometer.report.theme import INK, PAPER, SERIES
@@ -64,11 +67,10 @@ def histogram(
         x_axis = {**value_axis(value_title, is_percent=False, screen=screen, n_facets=len(facets)), "grid": False}
         y_axis = {
             "title": count_title,
-            "tickCount": 4,
+            "tickCount": whole_tick_count([0, *(b.count for b in bins)], 4),
             "domain": False,
             "ticks": False,
             "format": ",.0f",
-            "tickMinStep": 1,
         }
         layers: list[Spec] = [
             {
@@ -104,12 +106,15 @@ def strip(
     *,
     value_title: str,
     reference: float | None = None,
-    domain: tuple[float, float] | None = None,
+    limits: tuple[float, float] | None = None,
     is_percent: bool = False,
     is_log: bool = False,
     n_points_max: int = 300,
 ) -> Spec:
-    """A row per sample. Quartiles use every value; of more than ``n_points_max`` values evenly spaced order ones are drawn."""
+    """A row per sample. Quartiles use every value; of more than ``n_points_max`` values evenly spaced order ones are drawn.
+
+    The axis is what the values need within ``limits``, as in ``dot_interval``.
+    """
     rows: list[dict[str, object]] = []
     for label, values in samples.items():
         array = np.sort(np.asarray(values, dtype=float))
@@ -121,8 +126,9 @@ def strip(
 
     def draw(screen: ScreenWidth) -> Spec:
         axis = value_axis(value_title, is_percent=is_percent, screen=screen)
-        scale = {"type": "log", "nice": False} if is_log else value_scale(domain)
+        scale = value_scale(drawn_domain([*_all_values(rows), reference], limits, is_percent=is_percent))
         if is_log:
+            scale = LOG_SCALE
             axis |= {"values": log_ticks(_all_values(rows), axis["tickCount"]), "format": "~g"}
         x = {"type": "quantitative", "axis": axis, "scale": scale}
         y = {"field": "label", "type": "nominal", "sort": labels, "axis": label_axis(labels, screen)}
@@ -161,12 +167,12 @@ def _layers(x: Spec, row_px: int) -> list[Spec]:
     return [
         {
             "transform": [{"filter": "datum.kind == 'point'"}],
-            "mark": {"type": "point", "filled": True, "size": 22, "opacity": 0.45, "color": SERIES[0], "clip": True},
+            "mark": {"type": "point", "filled": True, "size": 22, "opacity": 0.45, "color": SERIES[0]},
             "encoding": {"x": {"field": "value", **x}, "yOffset": lift},
         },
         {
             "transform": [{"filter": "datum.kind == 'box' && isValid(datum.low)"}],
-            "mark": {"type": "rule", "strokeWidth": 3, "color": INK, "clip": True},
+            "mark": {"type": "rule", "strokeWidth": 3, "color": INK},
             "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}},
         },
         {

@@ -18,6 +18,10 @@ LINE_PX = 15
 _FACET_GAP_PX = 28
 _FONT_SLACK = 0.13
 _THREE_FACETS_PX = 500
+LOG_SCALE: Spec = {"type": "log", "nice": False, "padding": 8}
+"""With room for the marks at its ends."""
+COEFFICIENT = (-1.0, 1.0)
+"""The limits of correlations and of coefficients of agreement."""
 NOT_ENOUGH = "not enough data"
 
 
@@ -134,6 +138,13 @@ def log_ticks(values: Iterable[float | None], most: int) -> list[float]:
     return inside if len(inside) > 1 else [low, high]
 
 
+def whole_tick_count(values: Iterable[float], most: int) -> int:
+    """So few marks on an axis of counts that none is between two whole numbers: Vega-Lite drops ``tickMinStep`` beside a
+    count of marks."""
+    known = list(values)
+    return max(1, min(most, int(max(known) - min(known)))) if known else most
+
+
 def value_scale(domain: tuple[float, float] | None, *, has_zero: bool = False) -> Spec:
     """A scale of numbers; where a domain is given, what lies outside is cut at its border."""
     return (
@@ -143,13 +154,28 @@ def value_scale(domain: tuple[float, float] | None, *, has_zero: bool = False) -
     )
 
 
-def drawn_domain(values: Iterable[float | None], *, is_percent: bool) -> tuple[float, float] | None:
-    """The part of 0 to 100 % that shares need, with some room; None, for a scale that finds its own, where they are none."""
+def drawn_domain(
+    values: Iterable[float | None], limits: tuple[float, float] | None = None, *, is_percent: bool = False
+) -> tuple[float, float] | None:
+    """The part of what is possible that the values need, with some room, so that no axis shows what cannot be.
+
+    Without ``limits``, shares are possible from 0 to 100 % and their differences from −100 to 100 %. None, for a scale that
+    finds its own, where nothing limits the values.
+    """
     known = [value for value in values if value is not None and math.isfinite(value)]
-    if not is_percent or not known or min(known) < 0 or max(known) > 1:
+    if not known or (limits is None and not is_percent):
+        return None
+    lowest, highest = limits or ((-1.0 if min(known) < 0 else 0.0), 1.0)
+    if min(known) < lowest or max(known) > highest or (math.isinf(lowest) and math.isinf(highest)):
         return None
     room = 0.05 * (max(known) - min(known)) or 0.05
-    return max(0.0, min(known) - room), min(1.0, max(known) + room)
+    return max(lowest, min(known) - room), min(highest, max(known) + room)
+
+
+def is_drawn(field: str, domain: tuple[float, float] | None) -> Spec:
+    """A filter of marks that stand whole at the ends of an axis: what is known and, where the axis is given, on it."""
+    inside = "" if domain is None else f" && inrange(datum.{field}, [{domain[0]}, {domain[1]}])"
+    return {"filter": f"isValid(datum.{field}){inside}"}
 
 
 def group_colour(groups: Sequence[str], screen: ScreenWidth, title: str = "", *, field: str = "group") -> Spec:

@@ -18,6 +18,7 @@ from dialometer.report.charts.frame import (
     group_shape,
     in_facets,
     in_order,
+    is_drawn,
     label_axis,
     label_room_px,
     on_both_screens,
@@ -50,12 +51,14 @@ def dot_interval(
     reference: float | None = None,
     bounds: Sequence[float] = (),
     domain: tuple[float, float] | None = None,
+    limits: tuple[float, float] | None = None,
     is_percent: bool = False,
     n_facet_columns: int = 2,
     group_order: Sequence[str] = (),
 ) -> Spec:
     """Estimates with intervals, one row per label in the order given; ``reference`` draws a line (chance, no effect), and
-    ``bounds`` weaker ones (a margin). Groups stand below each other in each row; with
+    ``bounds`` weaker ones (a margin). The axis is ``domain``, or what the estimates need within ``limits``, the ends of the
+    scale (shares need none: theirs are known). Groups stand below each other in each row; with
     ``group_order`` every label has one group only, and the group is its colour and shape."""
     rows = dot_rows(dots)
     labels, groups = in_order(dot.label for dot in dots), list(group_order) or in_order(dot.group for dot in dots)
@@ -71,11 +74,12 @@ def dot_interval(
         x = {
             "type": "quantitative",
             "axis": value_axis(value_title, is_percent=is_percent, screen=screen, n_facets=len(facets)),
-            "scale": value_scale(domain or drawn_domain(_ends(rows, reference, *bounds), is_percent=is_percent)),
+            "scale": value_scale(
+                domain or drawn_domain(_ends(rows, reference, *bounds), limits, is_percent=is_percent)
+            ),
         }
         layers = [*(reference_rule(bound, is_strong=False) for bound in bounds)]
-        is_cut = domain is not None
-        layers += interval_layers(x, groups, screen, group_title, is_cut=is_cut, open_ends=_open_ends(dots))
+        layers += interval_layers(x, groups, screen, group_title, domain=domain, open_ends=_open_ends(dots))
         if reference is not None:
             layers.insert(0, reference_rule(reference))
         view: Spec = {"encoding": encoding, "layer": layers}
@@ -128,10 +132,10 @@ def interval_layers(
     screen: ScreenWidth,
     group_title: str = "",
     *,
-    is_cut: bool = True,
+    domain: tuple[float, float] | None = None,
     open_ends: Mapping[str, float] = MappingProxyType({}),
 ) -> list[Spec]:
-    """The interval as a line and the value as a point; where the axis is ``is_cut``, what is beyond its ends is not drawn.
+    """The interval as a line and the value as a point; where a ``domain`` is given, what is beyond its ends is not drawn.
 
     An interval that lacks an end is an arrow to the place that ``open_ends`` give.
     """
@@ -166,8 +170,8 @@ def interval_layers(
         },
         *arrows,
         {
-            "transform": [{"filter": "isValid(datum.value)"}],
-            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 75, "clip": is_cut},
+            "transform": [is_drawn("value", domain)],
+            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 75},
             "encoding": {"x": {"field": "value", **x}, "color": colour, **shape},
         },
         unknown_text(),
@@ -248,7 +252,7 @@ def _column(
             "axis": value_axis(value_title, is_percent=is_percent, screen=screen),
             "scale": value_scale(domain or drawn_domain(_ends(rows, reference), is_percent=is_percent)),
         }
-        layers = interval_layers(x, [""], screen, is_cut=domain is not None, open_ends=_open_ends(dots))
+        layers = interval_layers(x, [""], screen, domain=domain, open_ends=_open_ends(dots))
         if reference is not None:
             layers.insert(0, reference_rule(reference))
         if not screen.is_narrow:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dialometer.report.charts.frame import (
     CHAR_PX,
     LINE_PX,
+    LOG_SCALE,
     ScreenWidth,
     Spec,
     finite,
@@ -15,11 +16,13 @@ from dialometer.report.charts.frame import (
     group_shape,
     in_facets,
     in_order,
+    is_drawn,
     lines_of,
     log_ticks,
     on_both_screens,
     value_axis,
     value_scale,
+    whole_tick_count,
 )
 from dialometer.report.theme import INK, SERIES
 
@@ -60,6 +63,7 @@ def lines(
         for p in points
     ]
     groups, facets = in_order(p.group for p in points), in_order(p.facet for p in points)
+    is_whole = not is_percent_x and all(float(p.x).is_integer() for p in points)
 
     def draw(screen: ScreenWidth) -> Spec:
         x_axis = {**value_axis(x_title, is_percent=is_percent_x, screen=screen, n_facets=len(facets)), "grid": False}
@@ -67,7 +71,9 @@ def lines(
         title = lines_of(y_title, height // CHAR_PX)
         y_axis = {**value_axis(y_title, is_percent=is_percent, screen=screen), "title": title, "tickCount": 5}
         x = {"field": "x", "type": "quantitative", "axis": x_axis}
-        x["scale"] = {"type": "log", "nice": False} if is_log_x else {"zero": False, "nice": False, "padding": 8}
+        x["scale"] = LOG_SCALE if is_log_x else {"zero": False, "nice": False, "padding": 8}
+        if is_whole:
+            x_axis["tickCount"] = whole_tick_count((p.x for p in points), x_axis["tickCount"])
         if is_log_x:
             x_axis |= {"values": log_ticks((p.x for p in points), x_axis["tickCount"]), "format": "~g"}
         y = {
@@ -84,8 +90,8 @@ def lines(
         }
         line = {"mark": {"type": "line", "strokeWidth": 2, "clip": True}, "encoding": at_y}
         dot = {
-            "transform": [{"filter": "isValid(datum.y)"}],
-            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 50, "clip": True},
+            "transform": [is_drawn("y", y_domain)],
+            "mark": {"type": "point", "filled": True, "opacity": 1, "size": 50},
             "encoding": at_y if groups == [""] else {**at_y, "shape": group_shape(groups, screen, group_title)},
         }
         layers: list[Spec] = [band, line, dot]

@@ -19,6 +19,7 @@ from dialometer.analysis.base.wording import (
     number,
     p_words,
     value_only,
+    with_interval,
 )
 from dialometer.analysis.families.ratings.agreement import raters_needed
 from dialometer.analysis.families.ratings.consistency import ConsistencyChange
@@ -30,8 +31,11 @@ from dialometer.analysis.families.ratings.factor_effects import (
     effect_sentence,
     interval_of,
     is_same,
+    null_of,
+    scope_words,
     shown,
     simple_contrasts,
+    unit_name,
 )
 from dialometer.analysis.families.ratings.groups import interaction
 from dialometer.analysis.families.ratings.nearness import Nearness, nearness_sentence
@@ -146,11 +150,16 @@ def _size_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
             text += " Report the anchor with the numbers: their size is partly the anchor's."
         return [text]
     difference = shown(main.measure, main.difference(contrast))
-    what = "ratios" if main.measure.is_log else "differences"
+    what, unit = ("ratio", "") if main.measure.is_log else ("difference", unit_name(main.measure))
+    scope = scope_words(main)
     text = (
-        f"For “{level}” against “{base}”, {what} outside {number(difference.low)} to {number(difference.high)} are "
-        "unlikely."
+        f"For “{level}” against “{base}”, the {what}{f' ({scope})' if scope else ''} is "
+        f"{with_interval(difference, unit=unit)}."
     )
+    null = null_of(main.measure)
+    if excludes(difference, null):
+        test = f"no test of the size of ratings is significant{after_correction(main.options.correction)}"
+        text += f" The interval excludes {null:g}, but {test}: collect more data to tell whether there is an effect."
     n = raters_per_level(main, contrast)
     if n is not None and main.measure.is_log:
         text += f" Finding a ratio of {SMALL_RATIO:g} with 80% power would take about {n:,} raters per level."

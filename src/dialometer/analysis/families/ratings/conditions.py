@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dialometer.analysis.base.family import Options
@@ -47,6 +49,7 @@ from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.observations import Floats
 
 TITLE = "Size of the ratings by condition"
+ROOT_MEAN_SQUARE = " Where a factor has more than two levels the estimate is the root mean square of its deviations."
 
 
 def condition_section(
@@ -64,7 +67,7 @@ def condition_section(
     parts: list[Table | Figure] = [table(study, measures, rows, options), *_figures(study, measures, rows, options)]
     main = effects[0]
     paragraphs = [effect_sentence(main, contrast) for factor in main.factors for contrast in contrasts(factor)]
-    return Section("ratings_by_condition", TITLE, (*paragraphs, *_readings(main.measure)), tuple(parts))
+    return Section("ratings_by_condition", TITLE, (*paragraphs, _reading(main)), tuple(parts))
 
 
 def effects_section(
@@ -77,14 +80,21 @@ def effects_section(
     return Section("effects", EFFECTS_TITLE, (), tuple(parts))
 
 
-def _readings(measure: Measure) -> tuple[str, ...]:
-    text = "Every rater counts once: means are over raters, and confidence intervals resample raters."
+def _reading(effects: FactorEffects) -> str:
+    """Which numbers come from where: those of the sentences are of a model, those of the table below are not."""
+    measure = effects.measure
+    what = "ratios" if measure.is_log else "differences"
+    text = (
+        f"The {what} above, their confidence intervals and p-values come from a mixed model; permutation and Cohen's d "
+        "compare the raters' means. In the means by condition below every rater counts once, and their confidence intervals "
+        "resample raters."
+    )
     if measure.is_log:
         text += (
             " Magnitudes are ratios, so effects are tested on logarithms and shown as ratios of geometric means; the "
             "arithmetic means that published studies report are in the appendix."
         )
-    return (text,)
+    return text
 
 
 def cell_means(
@@ -159,9 +169,12 @@ def cell_dots(study: Study, estimates: list[Estimate], facet: str = "") -> list[
     return dots
 
 
-def cell_chart(study: Study, dots: list[Dot], title: str, reference: float | None = None) -> Spec:
+def cell_chart(
+    study: Study, dots: list[Dot], title: str, limits: tuple[float, float], reference: float | None = None
+) -> Spec:
     """The chart of conditions, the same look for ratings, minutes and consistency."""
-    return dot_interval(dots, value_title=title, group_title=factor_label(first_factor(study)), reference=reference)
+    name = factor_label(first_factor(study))
+    return dot_interval(dots, value_title=title, group_title=name, reference=reference, limits=limits)
 
 
 def main_figure(study: Study, measures: Measures, rows: RaterRows, options: Options) -> Figure:
@@ -172,7 +185,7 @@ def main_figure(study: Study, measures: Measures, rows: RaterRows, options: Opti
     return Figure(
         "ratings_by_condition",
         f"{_mean_word(main).capitalize()} rating by condition",
-        cell_chart(study, cell_dots(study, means), f"{_mean_word(main)} {unit_words(main.unit)}"),
+        cell_chart(study, cell_dots(study, means), f"{_mean_word(main)} {unit_words(main.unit)}", main.bounds),
         alt=f"{_mean_word(main).capitalize()} rating with its confidence interval in every condition: {details}.",
         caption=f"Over raters, with {100 * options.confidence:g}% bootstrap confidence intervals.",
     )
@@ -198,7 +211,7 @@ def _figures(study: Study, measures: Measures, rows: RaterRows, options: Options
             Figure(
                 "ratings_by_condition_and_criterion",
                 f"{mean.capitalize()} rating by condition and criterion",
-                cell_chart(study, dots, f"{mean} {unit_words(measures.criteria[0].unit)}"),
+                cell_chart(study, dots, f"{mean} {unit_words(measures.criteria[0].unit)}", measures.criteria[0].bounds),
                 alt=f"{mean.capitalize()} rating by condition, one panel per criterion. {details}.",
                 caption=f"Over raters, with {100 * options.confidence:g}% bootstrap confidence intervals.",
             )
@@ -231,6 +244,7 @@ def _effects_table(effects: list[FactorEffects]) -> Table:
                 )
             )
             notes += [note for test in (estimate, permuted) if not test.is_known for note in test.notes]
+    has_many_levels = any(len(factor.levels) > 2 for factor in effects[0].factors)
     if any(effect.is_by_means for effect in effects):
         notes.append("The study is too large for crossed random effects: the model works on one mean per rater.")
     return Table(
@@ -247,8 +261,7 @@ def _effects_table(effects: list[FactorEffects]) -> Table:
         ),
         tuple(body),
         caption="The second level against the first, averaged over the other factors; a product of factors is the change "
-        "of one effect by the other. Where a factor has more than two levels the estimate is the root mean square of its "
-        "deviations.",
+        "of one effect by the other." + (ROOT_MEAN_SQUARE if has_many_levels else ""),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -331,7 +344,7 @@ def minutes_section(rows: RaterRows, effects: FactorEffects, options: Options) -
     figure = Figure(
         "minutes_by_condition",
         "Mean time by condition",
-        cell_chart(study, cell_dots(study, means), "minutes per session", reference=overall.value),
+        cell_chart(study, cell_dots(study, means), "minutes per session", (0.0, math.inf), overall.value),
         alt=f"Mean minutes per session in every condition: {details}. Over all raters {of_all}.",
         caption=f"The dashed line is the mean over all raters, {overall.value:.0f} minutes.",
     )

@@ -269,6 +269,8 @@ def effect_sentence(effects: FactorEffects, contrast: Contrast) -> str:
         why = difference.notes[0] if difference.notes else "not enough data"
         return f"Whether ratings{on} differ between “{level}” and “{base}” is not known: {why}."
     numbers = [interval_of(measure, difference), p_words(difference.p_value)]
+    if scope := scope_words(effects):
+        numbers.insert(0, scope)
     term = effects.permuted.get(contrast.factor.name)
     if len(contrast.factor.levels) == 2 and not contrast.where and term is not None and term.is_known:
         numbers[-1] += f", by permutation {p_words(term.p_value)}"
@@ -278,6 +280,13 @@ def effect_sentence(effects: FactorEffects, contrast: Contrast) -> str:
     compared = difference_words(measure, difference, f"under “{base}”")
     where = f" where {contrast.where_label}" if contrast.where else ""
     return f"Ratings{on} under “{level}”{where} were {compared} ({'; '.join(numbers)})."
+
+
+def scope_words(effects: FactorEffects) -> str:
+    """What sets an effect apart from the confirmatory tests, which may stand beside it with other p-values."""
+    words = ["all criteria together", "exploratory"] if effects.measure.name == OVERALL else []
+    words += ["not corrected"] if effects.options.correction != "none" else []
+    return ", ".join(words)
 
 
 def factor_question(contrast: Contrast) -> str:

@@ -48,6 +48,7 @@ from dialometer.stats.effects.ranks import kruskal_wallis
 from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.observations import Floats
 
+NOT_ASSIGNED = "Groups were not assigned at random: differences between them may have other reasons. Exploratory."
 INTERACTION = "does the effect differ between the groups?"
 
 
@@ -91,9 +92,13 @@ def group_section(
         parts.append(_effects_within(groups, effects, options))
         paragraphs += [_sentence(main, contrast, groups, options) for contrast in contrasts(chief)]
     parts.append(group_table(study, measures, rows, groups, options))
-    paragraphs.append(
-        "Groups were not assigned at random: differences between them may have other reasons. Exploratory."
-    )
+    paragraphs.append(NOT_ASSIGNED)
+    if groups.name == "time" and main.measure.unit != "z":
+        within_groups = "ratios" if main.measure.is_log else "differences"
+        paragraphs.append(
+            f"The time taken may itself depend on the condition: the {within_groups} within these groups are not comparisons of "
+            "randomly assigned raters."
+        )
     return Section(
         f"group_{groups.name}", f"{groups.label}: groups of raters", (*paragraphs, *_notes(groups)), tuple(parts)
     )
@@ -134,7 +139,7 @@ def _figure(groups: RaterGroups, measures: Measures, rows: RaterRows, options: O
     return Figure(
         f"ratings_by_{groups.name}",
         f"{_mean_word(measures).capitalize()} rating by condition and {inside(groups.label)}",
-        cell_chart(rows.study, dots, f"{_mean_word(measures)} {unit_words(measures.main.unit)}"),
+        cell_chart(rows.study, dots, f"{_mean_word(measures)} {unit_words(measures.main.unit)}", measures.main.bounds),
         alt=f"{_mean_word(measures).capitalize()} rating in every condition, one panel for each group of raters. {details}.",
         caption=f"Means over raters with {100 * options.confidence:g}% bootstrap confidence intervals.",
     )
@@ -265,7 +270,7 @@ def rating_group_section(
     paragraphs = (
         f"Raters are split by their answer to: {groups.text} ({sizes}.)",
         verdict,
-        "Groups were not assigned at random: differences between them may have other reasons. Exploratory.",
+        NOT_ASSIGNED,
         *_notes(groups),
     )
     parts = (_system_figure(main, by_group, groups), _system_means(main, by_group, groups, counts), table)
@@ -309,7 +314,7 @@ def _system_figure(main: SystemRatings, by_group: list[SystemRatings | None], gr
     return Figure(
         f"ratings_by_{groups.name}",
         f"Ratings of the systems by {inside(groups.label)}",
-        dot_interval(dots, value_title=unit, group_title=groups.label),
+        dot_interval(dots, value_title=unit, group_title=groups.label, limits=main.measure.bounds),
         alt=f"Mean rating of each system in each group of raters. {details}.",
     )
 
