@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -262,17 +263,25 @@ def test_judgments_that_are_all_excluded_are_not_called_missing(likert, quick):
     assert "have completed it, not counting 3 excluded raters." in unfinished(by_hand)
 
 
-def test_low_agreement_asks_for_another_scale():
-    def section(value):
+def test_low_agreement_asks_for_another_scale(template):
+    def section(value, criterion="Fluency"):
         single, average = (Estimate(one, 60, "ICC") for one in (value / 4, value))
         columns = tuple(Column(name, name) for name in ("criterion", "icc_single", "icc_average"))
-        table = Table("rating_agreement", "Agreement", columns, (("Fluency", single, average),))
+        table = Table("rating_agreement", "Agreement", columns, ((criterion, single, average),))
         return Section("rating_agreement", "Agreement", (), (table,))
 
     assert agreement_steps(section(0.8)) == ()
     (step,) = agreement_steps(section(0.4))
     assert step.startswith("Agreement on Fluency (ICC 0.40) is too low")
-    assert "about 36 raters" in step  # Spearman-Brown: 0.8 (1 - 0.1) / (0.1 (1 - 0.8))
+    assert "labelled points" in step
+    assert "about 36 raters judge each item" in step  # Spearman-Brown: 0.8 (1 - 0.1) / (0.1 (1 - 0.8))
+    for name, criterion in (("mqm", "Correctness"), ("rubric", "Rubric"), ("likert", "Fluency")):
+        study = template(name)
+        scale = study.spec.scales[study.spec.criteria[0].scale]
+        named = section(0.4, criterion)
+        (step,) = agreement_steps(named, [SimpleNamespace(label=criterion, scales=(scale,))])
+        assert ("what to mark or check" in step) == (name != "likert")
+        assert ("labelled points" in step) == (name == "likert")
 
 
 def test_the_appendix_is_complete_and_not_part_of_the_main_report(likert, quick, tmp_path):

@@ -1,5 +1,6 @@
 """Correlations and ranks against pingouin and scipy."""
 
+import itertools
 import math
 import warnings
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dialometer.errors import DialometerError
+from dialometer.stats.effects import ranks
 from dialometer.stats.effects.correlation import kendall, pearson, spearman
 from dialometer.stats.effects.ranks import friedman, kendalls_w, kruskal_wallis, mean_ranks, wilcoxon_signed_rank
 
@@ -133,5 +135,29 @@ def test_kruskal_agrees_with_pingouin():
     assert mine.statistic == pytest.approx(float(peer["H"].iloc[0]))
     assert mine.p_value == pytest.approx(float(peer.filter(regex="^p").iloc[0, 0]))
     assert mine.value == pytest.approx(mine.statistic / 35)
+    assert mine.method == "Kruskal-Wallis test, chi-square approximation"
     assert not kruskal_wallis([[1.0], []]).is_known
     assert not kruskal_wallis([[1.0], [1.0, 1.0]]).is_known
+
+
+def test_kruskal_of_small_groups_is_exact_over_every_division():
+    values, sizes = np.array([0.1, 0.1, 0.4, 2.0, 2.5, 3.0, 3.0]), (4, 2, 1)
+    labels = set(itertools.permutations(np.repeat(range(3), sizes).tolist()))
+    statistics = [
+        stats.kruskal(*(values[np.array(division) == group] for group in range(3))).statistic for division in labels
+    ]
+    mine = kruskal_wallis([values[:4], values[4:6], values[6:]])
+    assert mine.p_value == pytest.approx(np.mean(np.array(statistics) >= mine.statistic - 1e-9))
+    assert mine.method == "Kruskal-Wallis test, exact, all 105 divisions"
+    assert abs(mine.p_value - stats.kruskal(values[:4], values[4:6], values[6:]).pvalue) > 0.01
+
+
+def test_kruskal_of_small_groups_draws_divisions_where_they_are_many(monkeypatch):
+    groups = [[1.0, 2, 3, 4, 6], [5.0, 8], [10.0], [7.0, 9]]
+    exact = kruskal_wallis(groups)
+    assert exact.method.endswith("exact, all 7,560 divisions")
+    monkeypatch.setattr(ranks, "MOST_DIVISIONS", 100)
+    drawn = kruskal_wallis(groups, seed=4)
+    assert drawn.method.endswith("9,999 random divisions")
+    assert drawn.p_value == pytest.approx(exact.p_value, abs=0.01)
+    assert (drawn.seed, drawn.n_resamples) == (4, 9999)

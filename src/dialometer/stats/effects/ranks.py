@@ -1,13 +1,15 @@
 """Ranks given by raters to the same objects: mean ranks, agreement, and tests that use order only.
 
 Checked against ``pingouin.friedman(method="chisq" | "f")`` (which also gives Kendall's W), ``scipy.stats.wilcoxon``,
-``pingouin.wilcoxon`` (rank-biserial correlation) and ``pingouin.kruskal``.
+``pingouin.wilcoxon`` (rank-biserial correlation) and ``pingouin.kruskal``; exact p-values of Kruskal and Wallis's test against
+``scipy.stats.kruskal`` on every division of small groups.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +18,7 @@ from scipy import stats
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.bootstrap import bootstrap
+from dialometer.stats.effects.permutation import MOST_DRAWS, TOLERANCE, batches
 from dialometer.stats.observations import Floats, check_confidence, missing_note, numbers
 
 FEW = "ranks of fewer than two raters or two objects: collect more complete rankings"
@@ -185,8 +188,18 @@ def wilcoxon_signed_rank(differences: ArrayLike, *, label: str = "") -> Estimate
     )
 
 
-def kruskal_wallis(groups: Sequence[ArrayLike], *, label: str = "") -> Estimate:
-    """Do several independent groups come from the same distribution? The value is epsilon squared, H / (n - 1)."""
+FEW_IN_GROUP = 5
+"""Below so many in a group the chi-square distribution is too rough for Kruskal and Wallis's H (Kruskal & Wallis 1952)."""
+MOST_DIVISIONS = 10_000
+N_DRAWN = 9999
+
+
+def kruskal_wallis(groups: Sequence[ArrayLike], *, seed: int = 0, label: str = "") -> Estimate:
+    """Do several independent groups come from the same distribution? The value is epsilon squared, H / (n - 1).
+
+    Where a group has fewer than five, p is exact, from all divisions of the ranks into such groups, or from divisions drawn
+    at random where these are more than 10,000; else the chi-square approximation.
+    """
     arrays = [array[~np.isnan(array)] for array in (numbers(group) for group in groups)]
     n = sum(len(array) for array in arrays)
     method = "Kruskal-Wallis test"
@@ -195,14 +208,53 @@ def kruskal_wallis(groups: Sequence[ArrayLike], *, label: str = "") -> Estimate:
     if np.ptp(np.concatenate(arrays)) == 0:
         return unknown(method, "all values are equal: ranks cannot distinguish the groups", n=n, label=label)
     tested = stats.kruskal(*arrays)
+    p_value, how, n_drawn = float(tested.pvalue), "chi-square approximation", 0
+    if min(len(array) for array in arrays) < FEW_IN_GROUP and n * N_DRAWN <= MOST_DRAWS:
+        p_value, how, n_drawn = _p_of_divisions(arrays, seed)
     return Estimate(
         value=float(tested.statistic) / (n - 1),
         n=n,
-        method=method,
+        method=f"{method}, {how}",
         statistic=float(tested.statistic),
         df=(float(len(arrays) - 1),),
-        p_value=float(tested.pvalue),
+        p_value=p_value,
         label=label,
+        seed=seed if n_drawn else None,
+        n_resamples=n_drawn,
         notes=missing_note(sum(len(numbers(group)) for group in groups) - n),
         details={"effect": "epsilon squared"},
     )
+
+
+def _p_of_divisions(arrays: Sequence[Floats], seed: int) -> tuple[float, str, int]:
+    """The share of divisions of the ranks with an H as large; what it comes from, and how many were drawn at random."""
+    ranks = stats.rankdata(np.concatenate(arrays))
+    sizes = [len(array) for array in arrays]
+    starts = np.cumsum([0, *sizes[:-1]])
+
+    def spread(ranked: Floats) -> Floats:
+        """What H grows with: the squared sums of ranks, each over the size of its group."""
+        return np.asarray((np.add.reduceat(ranked, starts, axis=1) ** 2 / sizes).sum(axis=1))
+
+    bound = float(spread(ranks[None])[0]) * (1 - TOLERANCE)
+    n_all = math.factorial(len(ranks)) // math.prod(math.factorial(size) for size in sizes)
+    if n_all <= MOST_DIVISIONS:
+        every = np.array(list(_divisions(tuple(range(len(ranks))), sizes)))
+        return float(np.mean(spread(ranks[every]) >= bound)), f"exact, all {n_all:,} divisions", 0
+    rng = np.random.default_rng(seed)
+    hits = 0
+    for size in batches(len(ranks), N_DRAWN):
+        drawn = rng.permuted(np.broadcast_to(ranks, (size, len(ranks))), axis=1)
+        hits += int(np.sum(spread(drawn) >= bound))
+    return (1 + hits) / (1 + N_DRAWN), f"{N_DRAWN:,} random divisions", N_DRAWN
+
+
+def _divisions(places: tuple[int, ...], sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Every way to divide the places into groups of these sizes, group after group."""
+    if len(sizes) == 1:
+        yield places
+        return
+    for chosen in itertools.combinations(places, sizes[0]):
+        rest = tuple(place for place in places if place not in chosen)
+        for others in _divisions(rest, sizes[1:]):
+            yield (*chosen, *others)

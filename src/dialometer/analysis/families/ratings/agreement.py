@@ -263,9 +263,17 @@ POOR = 0.5
 """Below it Koo and Li (2016) call a reliability poor."""
 
 
-def agreement_steps(section: Section) -> tuple[str, ...]:
+RATED_BETTER = (
+    "change the scale or its instructions, for example with labelled points, examples or a comparison instead"
+)
+IN_PARTS_BETTER = "define more exactly what to mark or check, with examples"
+"""For marks in a text and checklists, whose answers have no points to label."""
+
+
+def agreement_steps(section: Section, criteria: Iterable[Measure] = ()) -> tuple[str, ...]:
     """What to do where raters agree too little for their mean to be used: as many raters as that takes, or another scale."""
-    poor, needs = [], []
+    in_parts = {m.label for m in criteria if all(scale.input_field().kind == "parts" for scale in m.scales)}
+    poor, needs, remedies = [], [], []
     for table in (part for part in section.parts if isinstance(part, Table) and part.name == "rating_agreement"):
         names = [column.name for column in table.columns]
         for row in table.rows:
@@ -273,22 +281,20 @@ def agreement_steps(section: Section) -> tuple[str, ...]:
             average, single = cells["icc_average"], cells["icc_single"]
             if isinstance(average, Estimate) and average.is_known and round(average.value, 2) < POOR:
                 poor.append(f"{cells['criterion']} (ICC {value_only(average)})")
+                remedies.append(IN_PARTS_BETTER if cells["criterion"] in in_parts else RATED_BETTER)
                 is_known = isinstance(single, Estimate) and single.is_known
                 needs.append(raters_needed(single.value, WANTED) if is_known else None)  # type: ignore[union-attr]
     if not poor:
         return ()
     known = [n for n in needs if n is not None]
     is_few = len(known) == len(needs) and max(known) <= MOST_RATERS
-    remedy = f", or have about {max(known)} raters judge each response" if is_few else ""
-    return (
-        f"Agreement on {listed(poor)} is too low to rely on single items: change the scale or its instructions, for example "
-        f"with labelled points, examples or a comparison instead{remedy}.",
-    )
+    more = f", or have about {max(known)} raters judge each item" if is_few else ""
+    remedy = listed(dict.fromkeys(remedies), conjunction="or")
+    return (f"Agreement on {listed(poor)} is too low to rely on single items: {remedy}{more}.",)
 
 
-WANTED = 0.8
 MOST_RATERS = 50
-"""More raters per response than this are no remedy."""
+"""More raters per item than this are no remedy."""
 
 
 def agreement_section(measures: Measures, options: Options) -> tuple[Section, tuple[Method, ...]]:
@@ -346,9 +352,9 @@ def agreement_section(measures: Measures, options: Options) -> tuple[Section, tu
 
 
 def _sentence(measure: Measure, result: Reliability) -> str:
-    if not result.single.is_known:
-        return f"{measure.label}: agreement is not known, {first_note([result.single])}."
-    word = size_of_icc(result.average.value)
+    if not (result.single.is_known and result.average.is_known):
+        return f"{measure.label}: agreement is not known, {first_note([result.single, result.average])}."
+    word = size_of_icc(result.average)
     k = f"{result.n_averaged:g}"
     text = f"{measure.label}: the mean of {k} ratings has {word} reliability, ICC {with_interval(result.average)}"
     n = raters_needed(result.single.value, WANTED)

@@ -74,7 +74,7 @@ def condition_table(study: Study, measures: Measures, reliabilities: dict[str, l
     for measure in measures.criteria:
         for name, result in zip(cell_names(study), reliabilities[measure.name], strict=True):
             p = result.average.p_value if result.average.is_known else None
-            word = size_of_icc(result.average.value) if result.average.is_known else ""
+            word = size_of_icc(result.average) if result.average.is_known else ""
             cells: list[Cell] = [measure.label, name, result.n_raters, result.n_targets, result.single, p]
             body.append((*cells, result.average, result.n_averaged, word))
             notes += [f"{measure.label}, {name}: {note}" for note in result.average.notes]

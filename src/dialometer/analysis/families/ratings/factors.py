@@ -80,11 +80,8 @@ from dialometer.analysis.families.ratings.nearness import (
     together,
 )
 from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section, order_section
-from dialometer.analysis.families.ratings.system_section import (
-    shift_section,
-    system_methods,
-    system_section,
-)
+from dialometer.analysis.families.ratings.system_section import system_methods, system_section
+from dialometer.analysis.families.ratings.system_shifts import shift_section
 from dialometer.analysis.families.ratings.systems import RatingRun
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.subgroups import RaterGroups, time_groups

@@ -30,6 +30,7 @@ def ordinal_section(by_measure: Sequence[SystemRatings]) -> Section:
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     differing: list[str] = []
+    fitted: list[str] = []
     for ratings in ordered:
         if not ratings.is_by_order and not is_quick(ratings.measure):
             notes.append(
@@ -42,6 +43,7 @@ def ordinal_section(by_measure: Sequence[SystemRatings]) -> Section:
             continue
         rows, differ = _rows(ratings, model)
         body += rows
+        fitted.append(ratings.measure.label)
         differing += differ
     if not body:
         raise NotEnoughData(notes[0] if notes else "not enough ratings", remedy="collect more ratings")
@@ -50,7 +52,7 @@ def ordinal_section(by_measure: Sequence[SystemRatings]) -> Section:
     paragraphs = [
         "A Likert scale has an order, but the distances between its points are not known. The ordinal model uses the order "
         "alone; an odds ratio of 2 means that the odds of a higher rating are twice as high.",
-        _verdict(differing, len(body), is_declared=options.model == "ordinal"),
+        _verdict(differing, len(body), listed(fitted), is_declared=options.model == "ordinal"),
     ]
     table = Table(
         NAME,
@@ -91,9 +93,10 @@ def _rows(ratings: SystemRatings, model: OrdinalSystems) -> tuple[list[tuple[Cel
     return rows, differing
 
 
-def _verdict(differing: list[str], n: int, *, is_declared: bool) -> str:
+def _verdict(differing: list[str], n: int, criteria: str, *, is_declared: bool) -> str:
     which, other = ("ordinal", "linear") if is_declared else ("linear", "ordinal")
     chosen = f"The {which} model is the declared one" if is_declared else f"The report uses the {which} model"
     if not differing:
-        return f"{chosen}; the {other} model gives the same verdict in {'the only comparison' if n == 1 else f'all {n} comparisons'}."
+        every = "the comparison" if n == 1 else f"all {n} comparisons"
+        return f"{chosen}; on {criteria}, the {other} model gives the same verdict in {every} of systems."
     return f"{chosen}; the {other} model gives another verdict in {len(differing)} of {n_of(n, 'comparison')}: {listed(differing)}."

@@ -90,7 +90,7 @@ class Ratings(Family):
             methods=(*system_methods(work.systems), *methods, *work.model_methods()),
             warnings=work.measures.notes,
             claims=tuple(claim for best, _ in work.best for claim in best.claims()),
-            next_steps=agreement_steps(agreement),
+            next_steps=agreement_steps(agreement, work.measures.criteria),
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure
-from dialometer.analysis.base.wording import listed, n_of, number, p_words
+from dialometer.analysis.base.wording import listed, n_of, number, p_words, percent
 from dialometer.analysis.families.ratings.ordinal_model import has_order, rated_points
 from dialometer.errors import NotEnoughData
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
@@ -44,7 +44,9 @@ def severity_section(criteria: Sequence[Measure], options: Options) -> Section:
     if len(usual) < 2:
         raise NotEnoughData(TOO_FEW, remedy=MORE_EACH)
     labels = listed(measure.label for measure in chosen)
-    return Section(NAME, TITLE, _paragraphs(model, usual, labels), (_figure(rows), _table(rows)))
+    return Section(
+        NAME, TITLE, _paragraphs(model, usual, labels, 1 - options.confidence), (_figure(rows), _table(rows))
+    )
 
 
 def _alike(criteria: Sequence[Measure]) -> list[Measure]:
@@ -75,22 +77,21 @@ def _named(row: RaterSeverity, name: str) -> RaterSeverity:
     return replace(row, rater=name, severity=replace(row.severity, label=name))
 
 
-def _paragraphs(model: Rasch, usual: list[RaterSeverity], labels: str) -> tuple[str, ...]:
+def _paragraphs(model: Rasch, usual: list[RaterSeverity], labels: str, alpha: float) -> tuple[str, ...]:
     test = model.homogeneity
     severe, lenient = usual[0], usual[-1]
     first = (
         f"On {labels}, the most severe rater ({severe.rater}) would give {severe.fair_mean:.2f} where the most lenient "
         f"({lenient.rater}) gives {lenient.fair_mean:.2f}, on an average item of an average system. "
     )
-    if test.p_value < 0.05:
-        first += f"Raters are not equally severe (χ²({test.df[0]:.0f}) = {test.statistic:.1f}, {p_words(test.p_value)})"
+    if test.p_value < alpha:
+        first += (
+            f"Raters are not equally severe (χ²({test.df[0]:.0f}) = {test.statistic:.1f}, {p_words(test.p_value)}): about "
+            f"{percent(model.separation_reliability)} of the variance of the estimated severities is true variance, the rest is "
+            "estimation error. "
+        )
     else:
-        first += f"Raters do not differ significantly in severity ({p_words(test.p_value)})"
-    share = f"{100 * model.separation_reliability:.0f}%"
-    if share == "0%":
-        first += ": their severities vary no more than errors of estimation do. "
-    else:
-        first += f"; {share} of the variance of the severities is more than error of estimation. "
+        first += f"Raters do not differ significantly in severity ({p_words(test.p_value)}). "
     first += "Where all raters judge all systems, severity cancels in their comparison."
     erratic = [str(row.rater) for row in usual if row.infit > ERRATIC]
     regular = [str(row.rater) for row in usual if row.infit < REGULAR]

@@ -1,52 +1,39 @@
-"""The section on systems: which is best, means and pairwise differences, and whether a factor changes how they compare."""
+"""The section on systems: which is best, means and pairwise differences."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass
 
 from dialometer.analysis.base.measures import OVERALL, Measure
 from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import (
     after_correction,
-    brief,
+    briefs,
     correction_name,
-    excludes,
     inside,
-    level_label,
     listed,
     p_words,
     test_words,
     value_only,
 )
 from dialometer.analysis.families.ratings.factor_effects import (
-    Contrast,
-    FactorEffects,
-    contrasts,
     difference_words,
     effect_heading,
     effect_label,
     interval_of,
     joint_heading,
-    legend,
     null_of,
     shown,
 )
 from dialometer.analysis.families.ratings.systems import SystemPair, SystemRatings
 from dialometer.analysis.shared.ranking import lead_claims
-from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Claim, Column, Figure, Method, Section, Table
 from dialometer.report.charts import Dot, dot_interval, forest
-from dialometer.stats.clustered.clustered import clustered_mean
-from dialometer.stats.effects.multiplicity import adjust
 from dialometer.stats.effects.ordinal_systems import METHOD as ORDINAL
 from dialometer.stats.effects.system_means import FEWEST_LEVELS, MIXED, ROBUST, ROBUST_FIXED
-from dialometer.stats.effects.two_groups import welch_t
-from dialometer.stats.observations import Floats
 
 
 @dataclass(frozen=True)
@@ -290,7 +277,8 @@ def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
     measure = group[0].measure
     labels = listed(ratings.measure.label for ratings in group)
     kind = "geometric mean rating" if measure.is_log else f"mean {unit_words(measure.unit)}"
-    details = "; ".join(f"{dot.facet} {dot.label}: {brief(dot.estimate)}".strip() for dot in dots)
+    texts = briefs(dot.estimate for dot in dots)
+    details = "; ".join(f"{dot.facet} {dot.label}: {text}".strip() for dot, text in zip(dots, texts, strict=True))
     return Figure(
         f"system_means_{number}",
         f"Ratings of the systems: {labels}",
@@ -315,7 +303,8 @@ def _pair_figure(ratings: SystemRatings) -> list[Figure]:
     ]
     if not any(dot.estimate.has_interval for dot in dots):
         return []
-    details = "; ".join(f"{dot.label}: {brief(dot.estimate)}" for dot in dots)
+    texts = briefs(dot.estimate for dot in dots)
+    details = "; ".join(f"{dot.label}: {text}" for dot, text in zip(dots, texts, strict=True))
     heading = effect_heading(ratings.measure).lower()
     return [
         Figure(
@@ -383,112 +372,3 @@ METHOD_SOURCES = {
     ROBUST: "Barr et al. 2013; Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023",
     ROBUST_FIXED: "MacKinnon, Nielsen & Webb 2023",
 }
-
-
-BY_CONDITION_TITLE = "Does the condition change how systems compare?"
-
-
-@dataclass(frozen=True)
-class Shift:
-    """The difference of two systems at a level, at the baseline, and the change between the two."""
-
-    contrast: Contrast
-    first: str
-    second: str
-    at_level: Estimate
-    at_base: Estimate
-    change: Estimate
-    p_adjusted: float
-
-    @property
-    def is_reversed(self) -> bool:
-        """Whether the two systems change places significantly."""
-        is_sure = excludes(self.at_level) and excludes(self.at_base)
-        return is_sure and (self.at_level.value > 0) != (self.at_base.value > 0)
-
-
-def shifts(effects: FactorEffects, ratings: SystemRatings) -> list[Shift]:
-    """Every pair of systems under every contrast of the factors, from each rater's mean difference."""
-    options = effects.options
-    changes: list[Shift] = []
-    for factor in effects.factors:
-        for contrast in contrasts(factor):
-            rows: list[tuple[str, str, Estimate, Estimate, Estimate]] = []
-            for pair in ratings.pairs:
-                level, base = effects.groups(contrast, ratings.rater_gaps(pair.first, pair.second))
-                change = welch_t(level, base, confidence=options.confidence)
-                names = ratings.label(pair.first), ratings.label(pair.second)
-                rows.append((*names, _mean(level, options.confidence), _mean(base, options.confidence), change))
-            adjusted = adjust([row[-1].p_value for row in rows], options.correction)
-            changes += [Shift(contrast, *row, float(p)) for row, p in zip(rows, adjusted, strict=True)]
-    return changes
-
-
-def _mean(gaps: Floats, confidence: float) -> Estimate:
-    mean = clustered_mean(gaps, np.arange(len(gaps)), null=0.0, confidence=confidence)
-    return replace(mean, method="mean over raters")
-
-
-def shift_section(effects: FactorEffects, ratings: SystemRatings) -> Section:
-    """The table of shifts, and whether the order of systems depends on the condition."""
-    found_shifts = shifts(effects, ratings)
-    if not found_shifts:
-        raise NotEnoughData("fewer than two systems with judgments", remedy="compare at least two systems")
-    measure = ratings.measure
-    body: list[tuple[Cell, ...]] = [
-        (
-            ratings.contrast.short,
-            ratings.first,
-            ratings.second,
-            shown(measure, ratings.at_level),
-            shown(measure, ratings.at_base),
-            shown(measure, ratings.change, n_factors=2),
-            ratings.change.p_value if ratings.change.is_known else None,
-            ratings.p_adjusted if ratings.change.is_known else None,
-        )
-        for ratings in found_shifts
-    ]
-    heading = effect_heading(measure)
-    correction = effects.options.correction
-    table = Table(
-        "systems_by_condition",
-        f"Differences between systems by condition, {inside(measure.label)}",
-        (
-            Column("compared", "Effect"),
-            Column("first", "System"),
-            Column("second", "Compared with"),
-            Column("at_level", f"{heading}, first condition", "estimate"),
-            Column("at_base", f"{heading}, second condition", "estimate"),
-            Column("change", "First relative to second", "estimate"),
-            Column("p", "p, Welch", "p_value"),
-            Column("p_adjusted", f"p ({correction_name(correction)})", "p_value"),
-        ),
-        tuple(body),
-        caption=f"{legend(effects.study)} From each rater's mean difference between the two systems; confidence intervals are about "
-        "other raters, not about other items. Exploratory.",
-    )
-    return Section("systems_by_condition", BY_CONDITION_TITLE, tuple(shift_sentences(effects, found_shifts)), (table,))
-
-
-def shift_sentences(effects: FactorEffects, found_shifts: list[Shift]) -> list[str]:
-    """For every contrast: whether systems change places, only their distance changes, or nothing is significant."""
-    paragraphs = []
-    alpha = 1 - effects.options.confidence
-    for factor in effects.factors:
-        for contrast in contrasts(factor):
-            own = [ratings for ratings in found_shifts if ratings.contrast == contrast]
-            level, base = level_label(contrast.level), level_label(contrast.base)
-            turned = [f"{shift.first} and {shift.second}" for shift in own if shift.is_reversed]
-            moved = [f"{shift.first} and {shift.second}" for shift in own if shift.p_adjusted < alpha]
-            if turned:
-                paragraphs.append(f"Between “{level}” and “{base}” these systems change places: {listed(turned)}.")
-            elif moved:
-                paragraphs.append(
-                    f"Between “{level}” and “{base}” the distance between {listed(moved)} changes; none change places "
-                    "significantly."
-                )
-            else:
-                paragraphs.append(
-                    f"Differences between systems do not change significantly between “{level}” and “{base}”."
-                )
-    return paragraphs

@@ -332,7 +332,8 @@ class SystemRatings:
         if not len(gaps):
             return unknown("share of raters", "no rater saw both systems; let raters judge several")
         ahead = float(np.sum(gaps > 0) + np.sum(gaps == 0) / 2)
-        return proportion(ahead, len(gaps), confidence=self.options.confidence)
+        share = proportion(ahead, len(gaps), confidence=self.options.confidence)
+        return replace(share, method="share of raters who rate the first higher, ties half")
 
 
 def ratings_of(data: StudyData, measure: Measure, options: Options) -> SystemRatings:
