@@ -1,5 +1,6 @@
 """The statistics that only this family needs, against independent implementations and by calibration."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -113,6 +114,10 @@ def test_the_leader_is_told_from_those_it_beats_only():
     words = lead_words(found, pairs, "holm")
     assert "b is ahead of a (p\u00a0=\u00a0.003)" in words
     assert "does not differ significantly from c (p\u00a0=\u00a0.600)" in words
+    level = dataclasses.replace(found, behind=(), level=("a", "c"))
+    assert "b does not differ significantly from a (p\u00a0=\u00a0.003) or c (p\u00a0=\u00a0.600)" in lead_words(
+        level, pairs, "holm"
+    )
     assert difference(pairs, "b", "a").value == 1.0
     assert difference(pairs, "b", "a").low == pytest.approx(0.8)
     assert difference(pairs, "a", "d") is None

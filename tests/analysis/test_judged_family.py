@@ -73,6 +73,8 @@ def test_the_report_answers_with_the_corrected_estimate(data):
     assert report.summary.figure is not None
     assert report.summary.figure.name == "judged"
     assert report.summary.verdicts[0].result == "supported"
+    alone = next(section for section in report.sections if section.title == "The same comparisons by raters alone")
+    assert alone.paragraphs[-1].startswith("These are the tests of a study without judges.")
 
 
 def test_the_verdict_is_that_of_the_corrected_test(data):

@@ -77,7 +77,7 @@ def test_the_true_order_comes_out_on_every_scale(template, quick, kind):
     order = [row[0] for row in table_of(report, "system_means").rows]
     assert order == ["Neural", "Retrieval", "Rules"]
     assert report.summary.answer == (
-        "Hypothesis supported: Rules, Retrieval and Neural differ on Helpfulness. Neural is rated best on Helpfulness."
+        "Hypothesis supported: Rules, Retrieval and Neural are not all equal on Helpfulness. Neural is rated best on Helpfulness."
     )
     assert "the comparison is confirmatory (declared in advance)" in report.summary.certainty
     heading = {c.name: c.label for c in table_of(report, "system_pairs").columns}["estimate"]

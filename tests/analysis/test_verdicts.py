@@ -12,8 +12,9 @@ import pytest
 from dialometer.analysis.base.choose import analyse, exclusions_table, unfinished
 from dialometer.analysis.base.data import EXCLUDED
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.opening import SIMULATED, verdict_table
 from dialometer.analysis.families.ratings.agreement import agreement_steps
-from dialometer.analysis.shared.comparisons import between
+from dialometer.analysis.shared.comparisons import between, comparison_caption
 from dialometer.analysis.shared.effect_words import effect_words, flipped, readable, short_words
 from dialometer.analysis.shared.next_steps import CONTRADICTED, NEW_STUDY, WRITE_UP, growth, next_steps
 from dialometer.analysis.shared.verdicts import DeclaredHypothesis
@@ -23,6 +24,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Column, Section, Table
 from dialometer.report import render
 from dialometer.report.interval_bar import interval_bar
+from dialometer.stats.effects.multiplicity import adjust_estimates
 
 OPTIONS = Options(confidence=0.95, n_resamples=100, seed=1, correction="holm")
 
@@ -146,13 +148,63 @@ def test_without_a_direction_any_difference_counts_on_each_criterion(likert):
     assert hypothesis_on(likert, unsure).result == "undecided"
     # A statement in words cannot be read: what is called supported is that there is a difference, in no direction.
     named = hypothesis_on(likert, sure, hypothesis="Neural is better.")
-    assert named.answer() == "Hypothesis supported: Rules, Retrieval and Neural differ on Helpfulness."
+    assert named.answer() == "Hypothesis supported: Rules, Retrieval and Neural are not all equal on Helpfulness."
+    assert (
+        hypothesis_on(likert, sure, levels=["neural", "rules"]).statement() == "Rules and Neural differ on Helpfulness"
+    )
     assert "any difference counts" in named.verdict().hypothesis
 
 
 def test_significance_is_that_of_the_corrected_test(likert):
     one = a_test("neural", "rules", 0.8, 0.04, p_adjusted=0.12)
     assert hypothesis_on(likert, one, expected=["neural > rules"]).result == "undecided"
+
+
+def test_over_how_many_tests_p_values_are_corrected_is_said(likert):
+    """The expected differences are a part of the tests of a comparison; their intervals are not corrected."""
+    pairs = [("neural", "rules"), ("neural", "retrieval"), ("rules", "retrieval")]
+    tests = adjust_estimates([a_test(*pair, 0.42, 0.03) for pair in pairs], "holm")
+    some = hypothesis_on(likert, *tests, expected=["neural > rules, retrieval"])
+    assert some.verdict().tests.endswith(" p-values are corrected for all 3 tests of this comparison.")
+    assert "corrected for all" not in hypothesis_on(likert, *tests).verdict().tests
+    assert (
+        some.headlines()[0].sentence
+        == "Not significant after correction (Holm). The confidence interval is not corrected."
+    )
+    table = verdict_table([some.verdict()], "holm", 0.95)
+    assert (
+        "intervals are not: one may lie on one side of no difference although its corrected p-value is above .05."
+        in (table.caption)
+    )
+
+
+def test_of_many_tests_the_most_telling_are_written_out(likert):
+    """Where corrected p-values are all 1, the uncorrected ones say which those are."""
+    tests = [
+        a_test("neural", "rules", 0.1, p, about=about, p_adjusted=1.0)
+        for about, p in zip("ABCDEF", (0.9, 0.8, 0.7, 0.6, 0.5, 0.3), strict=True)
+    ]
+    words = hypothesis_on(likert, *tests).verdict().tests
+    assert [about for about in "ABCDEF" if f"{about}: " in words] == list("CDEF")
+    assert words.index("F: ") < words.index("E: ") < words.index("C: ")
+
+
+def test_verdicts_of_an_unfinished_study_are_interim(template, quick):
+    study = template("likert", ("recruitment:\n", "recruitment:\n  quota: 60\n"))
+    report = analyse(study, quick(study, n_raters=6), n_resamples=100)
+    first, *_ = report.summary.verdicts
+    assert report.summary.answer.startswith(f"Hypothesis {first.result} so far (6 of 60 raters): Rules, Retrieval and")
+    assert report.summary.hypotheses.rows[0][1] == f"{first.result} so far"
+    assert report.summary.next_steps == (
+        SIMULATED,
+        "Finish the study as planned (6 of 60 raters so far); do not decide from interim results.",
+    )
+
+
+def test_one_question_is_not_several():
+    comparison = Comparison(name="x", hypothesis="A is better.")
+    assert comparison_caption(comparison, ["Fluency"]) == "Question: Fluency. Hypothesis: A is better."
+    assert comparison_caption(comparison, ["Fluency", "Use"]).startswith("Questions: Fluency and Use.")
 
 
 @pytest.mark.parametrize(
@@ -221,12 +273,72 @@ def test_what_to_do_next_follows_from_the_verdict(likert):
     collect, new = steps(a_test("neural", "rules", 0.3, 0.14), expected=["neural > rules"])
     assert new == NEW_STUDY
     assert "about 71 raters and 107 items (now 20 and 30)" in collect
-    assert (
-        "Not every estimate points in the expected direction"
-        in steps(a_test("neural", "rules", -0.3, 0.14), expected=["neural > rules"])[0]
+    against = steps(a_test("neural", "rules", -0.3, 0.14), expected=["neural > rules"])[0]
+    assert against.startswith(
+        "The estimate points against the expected direction (Helpfulness: Neural is rated 0.30 points lower"
     )
     assert "more than 20 times the data" in steps(a_test("neural", "rules", 0.02, 0.9))[0]
     assert "Declare the comparison" in next_steps([], 20, 30)[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            (-0.1, -0.3),
+            "None of the 2 estimates points in the expected direction (furthest from it: Helpfulness: Neural is rated 0.30",
+        ),
+        ((0.1, -0.3), "1 of 2 estimates does not point in the expected direction (Helpfulness: Neural is rated 0.30"),
+        (
+            (-0.001, 0.3),
+            "Of the 2 undecided differences, the smallest",
+        ),  # it reads as no difference, in neither direction
+    ],
+)
+def test_estimates_against_the_expected_direction_are_counted(likert, values, words):
+    tests = [a_test("neural", other, value, 0.3) for other, value in zip(("rules", "retrieval"), values, strict=True)]
+    step, _ = next_steps([hypothesis_on(likert, *tests, expected=["neural > rules, retrieval"])], 20, 30)
+    assert step.startswith(words)
+    assert ("only if the direction reverses. Keep the hypothesis as declared" in step) == (not words.startswith("Of"))
+
+
+def test_what_more_data_would_show_is_named(likert):
+    """Without a direction one difference is enough; with one each counts, and the smallest may be hopeless."""
+
+    def step(*values, **named):
+        others = ("rules", "retrieval")[: len(values)]
+        tests = [a_test("neural", other, value, 0.3) for other, value in zip(others, values, strict=True)]
+        return next_steps([hypothesis_on(likert, *tests, **named)], 20, 30)[0]
+
+    clearest = step(0.1, 0.3)
+    assert (
+        "about 71 raters and 107 items (now 20 and 30) would show the clearest one (Neural against Retrieval) with"
+        in clearest
+    )
+    assert "which is enough for this hypothesis; the others need more" in clearest
+    expected = {"expected": ["neural > rules, retrieval"]}
+    assert "would show each of them with 80% power." in step(0.2, 0.3, **expected)
+    mixed = step(0.02, 0.3, **expected)
+    assert mixed.startswith(
+        "Of the 2 undecided differences, the smallest is estimated to be so small (Helpfulness: Neural is"
+    )
+    assert "would take about 3.5 times" in mixed
+    assert "equivalence" not in mixed
+    small = step(0.02, 0.03, **expected)
+    assert small.startswith(
+        "The 2 undecided differences are estimated to be so small (the largest: Helpfulness: Neural is rated 0.03"
+    )
+    assert "declare 'test: equivalence'" in small
+
+
+def test_a_judge_is_asked_to_score_as_many_more_items_as_raters_judge(template):
+    study = template("judged")
+    primary = hypothesis_on(study, a_test("guided", "brief", 0.3, 0.14))
+    step, _ = next_steps([primary], n_raters=16, n_items=24)
+    assert (
+        "about 57 raters (now 16), 85 items rated by them (now 24) and 340 items scored by judges (now 96) would show it"
+        in step
+    )
 
 
 def test_tasks_that_are_no_sample_are_not_asked_for(template):

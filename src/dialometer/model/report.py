@@ -137,6 +137,13 @@ class Verdict:
     tests: str
     """The tests in words: estimate, confidence interval and corrected p-value."""
     is_primary: bool = False
+    is_interim: bool = False
+    """Whether the study still lacks raters and declares no looks, so that the verdict can still change."""
+
+    @property
+    def words(self) -> str:
+        """The result as it is written: "supported", or "supported so far"."""
+        return f"{self.result} so far" if self.is_interim else self.result
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,28 +113,36 @@ def balance_table(data: StudyData) -> Table:
 
 
 def unfinished(data: StudyData) -> str:
-    """A sentence when the study still lacks raters or judgments, else empty; what was collected elsewhere has ended there."""
-    if data.look is not None:
-        return data.look.unfinished
+    """A sentence when the study still lacks raters or judgments, else empty."""
+    return data.look.unfinished if data.look is not None else _progress(data)[1]
+
+
+def so_far(data: StudyData) -> str:
+    """How far an unfinished study is ("30 of 60 raters"), else empty; at a declared look too, where tests are valid."""
+    return "" if data.look is not None else _progress(data)[0]
+
+
+def _progress(data: StudyData) -> tuple[str, str]:
+    """How far an unfinished study is, in short and in a sentence; what was collected elsewhere has ended there."""
     if data.is_about_judges or set(data.sessions["source"].unique()) == {"imported"}:
-        return ""
+        return "", ""
     numbers = protocol(data.study)
     n_completed = len(data.completed_sessions())
     if numbers.n_raters is not None and n_completed < numbers.n_raters:
-        done = pl.col("is_excluded") & (pl.col("state") == "completed") & pl.col("source").is_in(data.sources)
-        n_out = len(data.sessions.filter(done))
+        is_out = pl.col("is_excluded") & (pl.col("state") == "completed") & pl.col("source").is_in(data.sources)
+        n_out = len(data.sessions.filter(is_out))
         apart = f", not counting {n_of(n_out, 'excluded rater')}" if n_out else ""
         verb = "has" if n_completed == 1 else "have"
-        return (
-            f"The study is not finished: {n_completed} of {n_of(numbers.n_raters, 'rater')} {verb} completed it{apart}."
-        )
+        done = f"{n_completed} of {n_of(numbers.n_raters, 'rater')}"
+        return done, f"The study is not finished: {done} {verb} completed it{apart}."
     wanted = data.study.spec.design.judgments_per_item
     if wanted is not None and len(data.judgments):
         per_item = data.judgments.group_by("item").agg(pl.col("rater").n_unique())
         n_short = len(data.study.people_items) - len(per_item.filter(pl.col("rater") >= wanted))
         if n_short > 0:
-            return f"The study is not finished: {n_short} item{' has' if n_short == 1 else 's have'} fewer than {wanted} raters."
-    return ""
+            lacking = f"{n_short} item{' has' if n_short == 1 else 's have'} fewer than {wanted} raters"
+            return lacking, f"The study is not finished: {lacking}."
+    return "", ""
 
 
 def warnings(data: StudyData, lacks: str) -> tuple[str, ...]:
@@ -286,7 +294,7 @@ def analyse(
         claims=first.claims,
         warnings=(*chosen, *warnings(data, lacks), *(warning for part in findings for warning in part.warnings)),
         verdicts=verdicts,
-        next_steps=() if only else next_steps(data, findings, lacks),
+        next_steps=() if only else next_steps(data, findings, so_far(data)),
         hypotheses=verdict_table(verdicts, options.correction, options.confidence),
     )
     return Report(
@@ -311,6 +319,12 @@ def analyse(
     )
 
 
+RATERS_ALONE = (
+    "These are the tests of a study without judges. Their confidence intervals differ somewhat from those of raters alone in the "
+    "section above, which are made like those of the corrected estimates (by a jackknife), so that the two can be compared."
+)
+
+
 def _by_raters_alone(findings: Findings) -> Findings:
     """What families say that know of no judge: exploratory where the confirmatory analysis is raters corrected by judges."""
 
@@ -321,8 +335,11 @@ def _by_raters_alone(findings: Findings) -> Findings:
             else replace(part, title="By raters alone", is_confirmatory=False)
             for part in section.parts
         )
-        title = "The same comparisons by raters alone" if section.is_confirmatory else section.title
-        return replace(section, title=title, parts=tuple(parts), is_confirmatory=False)
+        section = replace(section, parts=tuple(parts))
+        if not section.is_confirmatory:
+            return section
+        title, paragraphs = "The same comparisons by raters alone", (*section.paragraphs, RATERS_ALONE)
+        return replace(section, title=title, paragraphs=paragraphs, is_confirmatory=False)
 
     return replace(findings, sections=tuple(map(explores, findings.sections)))
 

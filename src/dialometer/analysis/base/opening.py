@@ -69,33 +69,39 @@ def verdict_table(verdicts: Sequence[Verdict], correction: str, confidence: floa
         "hypotheses",
         "Hypotheses declared in advance",
         (Column("hypothesis", "Hypothesis"), Column("verdict", "Verdict"), Column("tests", "Confirmatory tests")),
-        tuple((one.hypothesis + (" (primary)" if one.is_primary else ""), one.result, one.tests) for one in verdicts),
-        caption=f"{confidence_words(confidence)} confidence intervals in brackets. {_correction(correction)}",
+        tuple((one.hypothesis + (" (primary)" if one.is_primary else ""), one.words, one.tests) for one in verdicts),
+        caption=f"{confidence_words(confidence)} confidence intervals in brackets. {_correction(correction, confidence)}",
         is_confirmatory=True,
     )
 
 
-def _correction(correction: str) -> str:
+def _correction(correction: str, confidence: float) -> str:
     if correction == "none":
         return "p-values are not corrected for the number of tests."
     return (
-        f"Where a comparison has several tests, their p-values are corrected together ({correction_name(correction)})."
+        f"Where a comparison has several tests, their p-values are corrected together ({correction_name(correction)}). Confidence "
+        "intervals are not: one may lie on one side of no difference although its corrected p-value is above "
+        f"{f'{1 - confidence:.2g}'.removeprefix('0')}."
     )
 
 
-def next_steps(data: StudyData, findings: Sequence[Findings], unfinished: str) -> tuple[str, ...]:
-    """What to do next: what stands in the way of an answer first, then what the families derive from their results."""
+SIMULATED = (
+    "These are simulated raters. If the design can answer the question, freeze it and collect real judgments (dialometer freeze, "
+    "dialometer serve)."
+)
+
+
+def next_steps(data: StudyData, findings: Sequence[Findings], so_far: str) -> tuple[str, ...]:
+    """What to do next: what stands in the way of an answer first, then what the families derive from their results.
+
+    For an unfinished study that is only to complete it: advice that follows from interim results invites optional stopping.
+    """
     own = tuple(step for part in findings for step in part.next_steps)
     if not len(data.judgments):
         return own
-    if data.sources == ("simulated",):
-        return (
-            "These are simulated raters. If the design can answer the question, freeze it and collect real judgments "
-            "(dialometer freeze, dialometer serve).",
-            *own,
-        )
+    first = [SIMULATED] if data.sources == ("simulated",) else []
+    if so_far:
+        return (*first, f"Finish the study as planned ({so_far} so far); do not decide from interim results.")
     if data.look is not None and data.look.next_step:
-        return (data.look.next_step, *own)
-    if unfinished:
-        return ("Finish the study before drawing conclusions: interim results are not a valid test.", *own)
-    return own
+        first.append(data.look.next_step)
+    return (*first, *own)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from dialometer.analysis.base.choose import families
 from dialometer.analysis.base.family import Family, Options
-from dialometer.analysis.base.wording import factor_named, listed, p_words, sentence
+from dialometer.analysis.base.wording import excludes, factor_named, listed, p_words, sentence
 from dialometer.errors import DialometerError
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.design import Factor
@@ -98,6 +98,14 @@ def is_significant(estimate: Estimate) -> bool:
     return p_adjusted(estimate) <= float(estimate.details.get("alpha", 1 - estimate.confidence))
 
 
+def significance_words(shown: Estimate, null: float, p: float, after: str) -> str:
+    """ "Not significant after correction (Holm)."; where its interval, which is not corrected, excludes the null, that too."""
+    if p <= 1 - shown.confidence:
+        return f"Significant{after}."
+    is_odd = "correction" in after and excludes(shown, null)
+    return f"Not significant{after}.{' The confidence interval is not corrected.' if is_odd else ''}"
+
+
 def between(
     estimate: Estimate,
     first: str,
@@ -164,7 +172,8 @@ def comparison_role(study: Study, comparison: Comparison) -> str:
 def comparison_caption(comparison: Comparison, questions: Iterable[str]) -> str:
     """The questions and the hypothesis of a comparison, for the table of its tests."""
     hypothesis = f" Hypothesis: {comparison.hypothesis}" if comparison.hypothesis else ""
-    return f"Questions: {listed(questions)}.{hypothesis}"
+    named = list(questions)
+    return f"{'Question' if len(named) == 1 else 'Questions'}: {listed(named)}.{hypothesis}"
 
 
 def preferred_words(

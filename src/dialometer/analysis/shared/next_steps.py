@@ -16,10 +16,12 @@ from scipy import stats
 
 from dialometer.analysis.base.wording import listed, n_of, value_only
 from dialometer.analysis.shared.comparisons import p_adjusted
+from dialometer.analysis.shared.effect_words import is_tie
 from dialometer.analysis.shared.equivalence import has_margin
 from dialometer.analysis.shared.verdicts import DeclaredHypothesis
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Section, Table
+from dialometer.quality.gold import gold_items
 
 POWER = 0.8
 MOST_TIMES = 20
@@ -115,23 +117,88 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
     left = [
         test for test in known if not math.isnan(standard_error(test))
     ]  # an estimate alone says nothing about more data
-    against = [test for test in left if main.comparison.expected and _is_below(test)]
     if not left and n_raters == 1:
         return "Collect judgments of more raters: one rater says nothing about others."
     if not left:
         return "Collect judgments on what could not be tested yet."
+    against = [test for test in left if main.comparison.expected and _is_below(test) and not is_tie(test)]
     if against:
-        return (
-            f"Not every estimate points in the expected direction ({main.in_short(against[0])}): more data support the "
-            "hypothesis only if that turns round. Reconsider it before collecting more."
-        )
-    factor = _needed(main, left)
+        return _reconsider(main, against)
+    needs = sorted(((growth(test, main.options.confidence), test) for test in left), key=lambda need: need[0])
+    deciding = needs if main.comparison.expected else _easiest(needs)
+    factor = deciding[-1][0]
     if factor > MOST_TIMES:
-        return (
-            f"The undecided difference is estimated to be so small ({main.in_short(_smallest(left))}) that showing it would take more "
-            f"than {MOST_TIMES} times the data. To show that there is no difference that matters, declare "
-            "'test: equivalence' with a margin in the next study."
+        return _too_small(main, needs, deciding)
+    if len(left) == 1:
+        size, shows, rest = "the difference is", "it", ""
+    elif len(deciding) == len(left):
+        size, shows, rest = "the undecided differences are", "each of them", ""
+    else:
+        names = listed(main.named(test) for _, test in deciding)
+        clearest = "one" if len(deciding) == 1 else "ones"
+        size, shows = "the undecided differences are", f"the clearest {clearest} ({names})"
+        rest = ", which is enough for this hypothesis; the others need more"
+    return (
+        f"If {size} as large as estimated here, about {_design(main, factor, left, n_raters, n_items)} would show {shows} with "
+        f"{POWER:.0%} power{rest}. Check this with dialometer power before collecting."
+    )
+
+
+def _reconsider(main: DeclaredHypothesis, against: Sequence[Estimate]) -> str:
+    """What to do where estimates point against the hypothesis; quoted is the one that does so most, in standard errors."""
+    n = len([test for test in main.relevant if test.is_known])
+    worst = min(against, key=lambda test: (test.value - float(test.details.get("null", 0.0))) / standard_error(test))
+    example = main.in_short(worst)
+    if n == 1:
+        found = f"The estimate points against the expected direction ({example})"
+    elif len(against) == n:
+        found = f"None of the {n} estimates points in the expected direction (furthest from it: {example})"
+    elif len(against) == 1:
+        found = f"1 of {n} estimates does not point in the expected direction ({example})"
+    else:
+        found = f"{len(against)} of {n} estimates do not point in the expected direction (furthest from it: {example})"
+    return (
+        f"{found}: more data can support the hypothesis only if the direction reverses. Keep the hypothesis as declared; put a "
+        "changed one to the test in a new study."
+    )
+
+
+def _easiest(needs: Sequence[tuple[float, Estimate]]) -> list[tuple[float, Estimate]]:
+    """Of sorted tests with what they need, the easiest of each criterion: without a direction one difference is enough."""
+    by_group: dict[object, tuple[float, Estimate]] = {}
+    for factor, test in needs:
+        by_group.setdefault((test.details.get("about"), test.details.get("quantity")), (factor, test))
+    return list(by_group.values())
+
+
+def _too_small(
+    main: DeclaredHypothesis, needs: Sequence[tuple[float, Estimate]], deciding: Sequence[tuple[float, Estimate]]
+) -> str:
+    """What to do where a difference that has to be shown is hopelessly small, and how large the others are."""
+    least, largest = needs[0]
+    smallest = main.in_short(deciding[-1][1])
+    times = f"would take more than {MOST_TIMES} times the data"
+    if least > MOST_TIMES:
+        found = (
+            f"The undecided difference is estimated to be so small ({smallest}) that showing it {times}"
+            if len(needs) == 1
+            else f"The {len(needs)} undecided differences are estimated to be so small (the largest: {main.in_short(largest)}) that "
+            f"showing any of them {times}"
         )
+        return (
+            f"{found}. To show that there is no difference that matters, declare 'test: equivalence' with a margin in the next "
+            "study."
+        )
+    which = "the smallest" if len(deciding) == len(needs) else "one that the hypothesis needs"
+    return (
+        f"Of the {len(needs)} undecided differences, {which} is estimated to be so small ({smallest}) that showing it {times}; the "
+        f"largest ({main.in_short(largest)}) would take about {least:.2g} times. A new study can hardly show all of them: declare the "
+        "ones that matter."
+    )
+
+
+def _design(main: DeclaredHypothesis, factor: float, left: Sequence[Estimate], n_raters: int, n_items: int) -> str:
+    """The design grown by a factor, beside the present one: "24 raters and 48 items (now 10 and 20)"."""
     n_raters, n_items = (
         max((int(test.details.get(key, n)) for test in left), default=n)
         for key, n in (("n_raters", n_raters), ("n_questions", n_items))
@@ -142,30 +209,14 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
     raters, items = (math.ceil(factor * n) for n in (n_raters, n_items))
     grown, now = n_of(raters, "rater"), f"now {n_raters:,}"
     # Between conditions raters differ, not items: every condition has the same items.
-    if main.comparison.between == "systems" and not main.options.has_fixed_items and n_items > 1:
-        noun = "task" if is_talk else "question" if any("n_questions" in test.details for test in left) else "item"
-        grown += f" and {n_of(items, noun)}"
-        now += f" and {n_items:,}"
-    return (
-        f"If {'the difference is' if len(left) == 1 else 'the undecided differences are'} as large as estimated here, about "
-        f"{grown} ({now}) would show {'it' if len(left) == 1 else 'them'} with {POWER:.0%} power. "
-        "Check this with dialometer power before collecting."
-    )
-
-
-def _needed(main: DeclaredHypothesis, left: Sequence[Estimate]) -> float:
-    """For an expected direction the test that needs most; else the easiest test of each criterion."""
-    needs = [(test, growth(test, main.options.confidence)) for test in left]
-    if main.comparison.expected:
-        return max(factor for _, factor in needs)
-    by_group: dict[object, list[float]] = {}
-    for test, factor in needs:
-        by_group.setdefault((test.details.get("about"), test.details.get("quantity")), []).append(factor)
-    return max(min(factors) for factors in by_group.values())
-
-
-def _smallest(tests: Sequence[Estimate]) -> Estimate:
-    return max(tests, key=lambda test: test.p_value if not math.isnan(test.p_value) else 0.0)
+    if main.comparison.between != "systems" or main.options.has_fixed_items or n_items <= 1:
+        return f"{grown} ({now})"
+    n_scored = len({item.id for item in main.study.rated_items} - set(gold_items(main.study)))
+    if main.study.spec.analysis.judges is not None and n_scored > n_items:
+        scored = f"{n_of(math.ceil(items * n_scored / n_items), 'item')} scored by judges (now {n_scored:,})"
+        return f"{grown} ({now}), {n_of(items, 'item')} rated by them (now {n_items:,}) and {scored}"
+    noun = "task" if is_talk else "question" if any("n_questions" in test.details for test in left) else "item"
+    return f"{grown} and {n_of(items, noun)} ({now} and {n_items:,})"
 
 
 def _is_below(test: Estimate) -> bool:

@@ -109,22 +109,22 @@ def lead(scores: Mapping[str, Estimate], pairs: Pairs, *, confidence: float) -> 
 def lead_words(leader: Lead, pairs: Pairs, correction: str) -> str:
     """From whom the first differs significantly and from whom not, with the p-values that decide it."""
 
-    def told(names: Sequence[str]) -> str:
+    def told(names: Sequence[str], conjunction: str) -> str:
         items = []
         for name in names:
             gap = difference(pairs, leader.best, name)
             p = math.nan if gap is None else p_adjusted(gap)
             items.append(name if math.isnan(p) else f"{name} ({p_words(p)})")
-        return listed(items)
+        return listed(items, conjunction=conjunction)
 
     parts = []
     if leader.behind:
-        parts.append(f"{leader.best} is ahead of {told(leader.behind)}")
+        parts.append(f"{leader.best} is ahead of {told(leader.behind, 'and')}")
     if leader.level:
         verb = f"{'it' if parts else leader.best} does not differ significantly from"
-        parts.append(f"{verb} {told(leader.level)}")
+        parts.append(f"{verb} {told(leader.level, 'or')}")
     if leader.untested:
-        parts.append(f"there is no test against {listed(leader.untested)}")
+        parts.append(f"there is no test against {listed(leader.untested, conjunction='or')}")
     text = "; ".join(parts)
     n_tests = len([gap for gap in pairs.values() if not math.isnan(p_adjusted(gap))])
     if n_tests > 1 and correction in CORRECTIONS and (leader.behind or leader.level):

@@ -36,6 +36,7 @@ from dialometer.analysis.shared.comparisons import (
     deciding_family,
     is_significant,
     p_adjusted,
+    significance_words,
 )
 from dialometer.analysis.shared.effect_words import (
     about_words,
@@ -69,6 +70,8 @@ class DeclaredHypothesis:
     tests: Mapping[str, Estimate]
     options: Options
     problem: str = ""
+    so_far: str = ""
+    """How far an unfinished study is ("30 of 60 raters"): then the verdict is worded as an interim one."""
 
     @property
     def is_primary(self) -> bool:
@@ -165,7 +168,8 @@ class DeclaredHypothesis:
                 f"{self.label(first)} above {self.label(second)}" for first, second in self.comparison.expected_pairs
             ]
             return f"{listed(pairs)}{where}"
-        return f"{names or 'What is compared'} differ{where}"
+        differ = "are not all equal" if len(self._names()) > 2 else "differ"
+        return f"{names or 'What is compared'} {differ}{where}"
 
     def _names(self) -> list[str]:
         if self.comparison.between == "systems":
@@ -203,7 +207,15 @@ class DeclaredHypothesis:
         text = self._listed(shown[:n_shown], is_one) + "."
         rest = len(shown) - n_shown
         more = f" {n_of(rest, 'more test')} in the confirmatory comparisons below." if rest > 0 else ""
-        return self.counts() + _capital(text) + more
+        return self.counts() + _capital(text) + more + self._corrected_over()
+
+    def _corrected_over(self) -> str:
+        """Over how many tests p-values are corrected, where that is more than the hypothesis is about."""
+        n_tests = max(int(test.details.get("n_tests", 0)) for test in self.relevant)
+        if n_tests <= len(self.relevant) or self.options.correction == "none":
+            return ""
+        are = "p-values are" if len(self.relevant) > 1 else "The p-value is"
+        return f" {are} corrected for all {n_tests} tests of this comparison."
 
     def _listed(self, tests: list[Estimate], is_one: bool) -> str:
         """The tests one after the other; what they share is said once where all are about choices between the same two."""
@@ -229,6 +241,12 @@ class DeclaredHypothesis:
         """One test with what it is about, for brackets."""
         return self._short(test, is_one=not about_words(test))
 
+    def named(self, test: Estimate) -> str:
+        """The two that one test compares, and on what where that is not the same for all; for brackets."""
+        first, second = self.label(test.details.get("first")), self.label(test.details.get("second"))
+        has_several = len({about_words(one) for one in self.relevant}) > 1
+        return f"{about_words(test) if has_several else ''}{first} against {second}"
+
     def counts(self) -> str:
         """How many of several tests are significant, and which way."""
         n, yes, no = len(self.relevant), len(self.supporting), len(self.contradicting)
@@ -248,7 +266,8 @@ class DeclaredHypothesis:
         return f"{self._opening()}: {self.statement()}."
 
     def _opening(self) -> str:
-        return f"Hypothesis {self.result}{' for the items of this study' if self.is_about_these_items else ''}"
+        here = " for the items of this study" if self.is_about_these_items else ""
+        return f"Hypothesis {self.result}{f' so far ({self.so_far})' if self.so_far else ''}{here}"
 
     @property
     def one_test(self) -> Estimate | None:
@@ -297,11 +316,12 @@ class DeclaredHypothesis:
         first, second = (self.label(test.details.get(key)).strip("“”") for key in ("first", "second"))
         shown, unit = readable(test)[0], counted_in(test)
         verb = "over" if is_share(test) or test.unit == "log odds" else "against"
-        after = after_correction(self.options.correction) if test.details.get("n_tests", 2) > 1 else ""
+        after = " so far" if self.so_far else ""
+        after += after_correction(self.options.correction) if test.details.get("n_tests", 2) > 1 else ""
         if any(test is other for other in self.contradicting):
             words = f"Significant{after}, against the hypothesis."
         else:
-            words = f"{'Significant' if is_significant(test) else 'Not significant'}{after}."
+            words = significance_words(shown, float(shown.details.get("null", 0.0)), p_adjusted(test), after)
         kind = ", consistency" if test.details.get("quantity") == "ICC" else ""
         label = f"{about_words(test)}{first} {verb} {second}{kind}"
         return Headline(label, replace(shown, unit=unit), words, is_confirmatory=True)
@@ -314,7 +334,8 @@ class DeclaredHypothesis:
         if self.is_about_these_items:
             stated += " Tested for the items of this study only, as declared."
         title = comparison_title(self.comparison)
-        return Verdict(title, stated, self.result, self.tests_in_words(), is_primary=self.is_primary)
+        words, is_interim = self.tests_in_words(), bool(self.so_far)
+        return Verdict(title, stated, self.result, words, is_primary=self.is_primary, is_interim=is_interim)
 
 
 def _capital(text: str) -> str:
@@ -335,11 +356,10 @@ def _group(test: Estimate) -> tuple[object, ...]:
     return test.details.get("about", ""), test.details.get("quantity") == "ICC"
 
 
-def _place(tested: DeclaredHypothesis, test: Estimate) -> tuple[int, float]:
-    """Contradicting tests first, then by their p-values."""
-    p = p_adjusted(test)
+def _place(tested: DeclaredHypothesis, test: Estimate) -> tuple[float, ...]:
+    """Contradicting tests first, then by their corrected p-values; many of those are 1, so then by the uncorrected ones."""
     is_against = any(test is other for other in tested.contradicting)
-    return (0 if is_against else 1), (1.0 if math.isnan(p) else p)
+    return (0 if is_against else 1), *(1.0 if math.isnan(p) else p for p in (p_adjusted(test), test.p_value))
 
 
 def tested_hypotheses(data: StudyData, options: Options) -> list[DeclaredHypothesis]:

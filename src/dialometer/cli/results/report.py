@@ -232,7 +232,7 @@ def _print_summary(report: Report, target: Path, files: list[Path]) -> None:
     if len(summary.verdicts) > 1:
         results.print("\nHypotheses declared in advance:")
         for one in summary.verdicts:
-            print_prose(f"  [bold]{one.result}[/]: {escape(one.hypothesis)}")
+            print_prose(f"  [bold]{one.words}[/]: {escape(one.hypothesis)}")
     if summary.next_steps:
         results.print("\nWhat to do next:")
         for next_step in summary.next_steps:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dialometer.analysis.base.choose import so_far
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.shared.next_steps import FOR_REAL_DATA, NEW_STUDY, next_steps
@@ -21,7 +24,8 @@ class Hypotheses(Family):
 
     def run(self, data: StudyData, options: Options) -> Findings:
         """Verdicts, the first sentence and the next steps."""
-        tested = tested_hypotheses(data, options)
+        done = so_far(data)
+        tested = [replace(one, so_far=done) for one in tested_hypotheses(data, options)]
         main = next((one for one in tested if one.is_primary), None)
         n_items = len(set(data.judgments["item"].unique()) - set(gold_items(data.study)))
         steps = next_steps(tested, data.judgments["rater"].n_unique(), n_items)

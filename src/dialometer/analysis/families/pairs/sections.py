@@ -31,7 +31,14 @@ from dialometer.analysis.families.pairs.results import (
     difference_test,
     strategy_differences,
 )
-from dialometer.analysis.shared.comparisons import CORRECTIONS, is_significant, known_cell, p_adjusted, p_cell
+from dialometer.analysis.shared.comparisons import (
+    CORRECTIONS,
+    comparison_caption,
+    is_significant,
+    known_cell,
+    p_adjusted,
+    p_cell,
+)
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, HeatCell, dot_interval, forest, heatmap
@@ -104,7 +111,7 @@ def declared_section(declared: Sequence[DeclaredShares], choices: PairChoices, o
         declaration = comparison.comparison
         name = declaration.name
         words = name.replace("_", " ").replace("-", " ")
-        asked = listed(choices.question_labels[choices.questions.index(q)] for q in comparison.questions)
+        asked = [choices.question_labels[choices.questions.index(q)] for q in comparison.questions]
         shown = ResultColumns(comparison.results, options)
         tables.append(
             Table(
@@ -118,7 +125,7 @@ def declared_section(declared: Sequence[DeclaredShares], choices: PairChoices, o
                     *shown.columns("Prefer experimental"),
                 ),
                 tuple((c.label, c.here.n, c.n_pairs, *shown.cells(c)) for c in comparison.results),
-                caption=f"Questions: {asked}. " + (f"Hypothesis: {declaration.hypothesis}" if declaration.hypothesis else ""),
+                caption=comparison_caption(declaration, asked),
                 notes=(shown.note, *_confirmed_note(shown), *tie_note(choices)),
                 is_confirmatory=True,
             )

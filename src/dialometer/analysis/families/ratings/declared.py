@@ -47,7 +47,13 @@ from dialometer.analysis.families.ratings.factor_effects import (
 )
 from dialometer.analysis.families.ratings.system_section import PAIRS_TITLE, Best, best_system, pair_section
 from dialometer.analysis.families.ratings.systems import SystemRatings, ratings_of
-from dialometer.analysis.shared.comparisons import between, comparison_title, declared_factor, is_about
+from dialometer.analysis.shared.comparisons import (
+    between,
+    comparison_title,
+    declared_factor,
+    is_about,
+    significance_words,
+)
 from dialometer.analysis.shared.equivalence import differences_of, has_margin
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.design import Factor
@@ -378,7 +384,7 @@ def _significance(test: DeclaredTest, options: Options, n_tests: int) -> str:
     if math.isnan(test.p_adjusted):
         return "No test."
     corrected = after_correction(options.correction) if n_tests > 1 else ""
-    return f"{'Significant' if test.p_adjusted < 1 - options.confidence else 'Not significant'}{corrected}."
+    return significance_words(test.shown, test.null, test.p_adjusted, corrected)
 
 
 def declared_p(ratings: SystemRatings, tests: list[DeclaredTest]) -> dict[tuple[int, int], float]:

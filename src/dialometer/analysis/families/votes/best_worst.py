@@ -127,6 +127,9 @@ def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool =
                 utility.value if utility.is_known else None,
             )
         )
+    others = ""
+    if np.isnan(ranking.choices.marks()).any():
+        others = " Where screens show different systems, scores are adjusted as if every system had met the same ones."
     fitted = "choice model, regularised" if ranking.model.is_penalised else "choice model"
     columns = (
         Column("system", "System"),
@@ -145,7 +148,7 @@ def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool =
         tuple(rows),
         caption=f"{n_of(ranking.choices.n, 'choice')} of {n_of(len(ranking.choices.raters), 'rater')} on "
         f"{n_of(ranking.n_items, 'item')}. The score is how often a system was picked best less how often worst, per "
-        f"appearance; where screens show different systems, as if all had met the same ones. Its confidence interval is about "
+        f"appearance.{others} Its confidence interval is about "
         f"{over_words(ranking.options)}. “Possible ranks” are those that the tests of differences leave open. Utilities are log odds "
         "of the choice model with mean 0, for comparison.",
         notes=tuple(sentence(note) for note in ranking.model.notes),
@@ -255,7 +258,7 @@ def _leader_words(ranking: BestWorstRanking) -> str:
         return f"{text}."
     if not rivals:
         return f"{text}, significantly ahead of every other system."
-    return f"{text}, but is not significantly ahead of {listed(rivals, most=6)}."
+    return f"{text}, but is not significantly ahead of {listed(rivals, most=6, conjunction='or')}."
 
 
 def declared_section(study: Study, given: BestWorstData, options: Options) -> list[Section]:

@@ -11,10 +11,19 @@ from numpy.typing import NDArray
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import inside, listed, n_of, number, p_words, sentence, with_interval
-from dialometer.analysis.families.votes.rankings import SystemRanking
+from dialometer.analysis.base.wording import (
+    confidence_words,
+    inside,
+    listed,
+    n_of,
+    number,
+    p_words,
+    sentence,
+    with_interval,
+)
+from dialometer.analysis.families.votes.rankings import N_DRAWS, SystemRanking
 from dialometer.analysis.families.votes.system_votes import SystemVotes
-from dialometer.analysis.families.votes.vote_model import VoteModel
+from dialometer.analysis.families.votes.vote_model import VoteModel, tie_of
 from dialometer.analysis.shared.comparisons import (
     first_places_words,
     is_significant,
@@ -24,8 +33,10 @@ from dialometer.analysis.shared.comparisons import (
     p_cells,
     p_columns,
 )
+from dialometer.analysis.shared.effect_words import expected_share
 from dialometer.analysis.shared.ranking import by_rank, difference, lead_words
 from dialometer.analysis.shared.subgroups import (
+    SMALLEST_OF_PAIRS,
     GroupTest,
     RaterGroups,
     corrected_groups,
@@ -52,7 +63,7 @@ def board_section(main: SystemRanking, options: Options, *, is_confirmatory: boo
     """The leaderboard that gives the answer; the tests behind it too, unless they stand under what was declared."""
     parts = [board_table("board", main, is_confirmatory=is_confirmatory)]
     if has_tests and main.contrasts:
-        title = f"Every two systems: {main.label}"
+        title = f"Each pair of systems: {main.label}"
         parts.append(contrasts_table("contrasts", title, main.model, options, is_confirmatory=is_confirmatory))
     return Section(
         "board",
@@ -135,12 +146,27 @@ def board_table(name: str, ranking: SystemRanking, *, is_confirmatory: bool = Fa
         columns,
         tuple(rows),
         caption=f"{n_of(ranking.votes.n, 'vote')} of {n_of(len(ranking.votes.raters), 'rater')}{_items_words(ranking)}. “Possible "
-        "ranks” are those that the tests of every two systems leave open, for all systems at once; “First” is the estimated "
-        f"probability of being the best, the win rate that of being preferred to {_others(ranking)}, a tie counting half; "
-        "strengths are log odds with mean 0.",
+        "ranks” are those that the tests of each pair of systems leave open, for all systems at once."
+        f"{_first_words(ranking)} The win rate is the estimated probability of being preferred to "
+        f"{_others(ranking)}{half_ties(ranking)}; strengths are log odds with mean 0.",
         notes=tuple(sentence(note) for note in ranking.notes),
         is_confirmatory=is_confirmatory,
     )
+
+
+def _first_words(ranking: SystemRanking) -> str:
+    """What the column "First" says; nothing where it is empty."""
+    if ranking.ranks is None:
+        return ""
+    return (
+        f" “First” is the share of {N_DRAWS:,} draws from the estimated sampling distribution of the strengths in which the "
+        "system comes first; it describes and is not a test."
+    )
+
+
+def half_ties(*rankings: SystemRanking) -> str:
+    """That a tie counts half, to follow what votes are counted to; nothing where nobody tied."""
+    return ", a tie counting half" if any(ranking.matrix.tied.any() for ranking in rankings) else ""
 
 
 def _others(ranking: SystemRanking) -> str:
@@ -157,12 +183,11 @@ def _items_words(ranking: SystemRanking) -> str:
 def contrasts_table(
     name: str, title: str, model: VoteModel, options: Options, *, is_confirmatory: bool = False, caption: str = ""
 ) -> Table:
-    """Every two systems by the model of all votes: how often the first is preferred, and the tests that decide."""
+    """Each pair of systems by the model of all votes: how often the first is preferred, and the tests that decide."""
     contrasts = model.contrasts
     pairs = list(by_rank(contrasts, model.fit.ranked))
-    notes = [
-        "“Preferred” is what the model expects of a vote between the two, a tie counting half; 50% is no difference."
-    ]
+    tied = ", a tie counting half" if model.matrix.tied.any() else ""
+    notes = [f"“Preferred” is what the model expects of a vote between the two{tied}; 50% is no difference."]
     if len(model.fit.ranked) > MOST_IN_TEST_TABLE:
         pairs = [pair for pair in pairs if model.fit.ranked[0] in pair]
         notes.append(f"The tests of the first system, corrected for all {len(contrasts)} pairs.")
@@ -213,8 +238,16 @@ def board_figure(name: str, ranking: SystemRanking, *, is_confirmatory: bool = F
         f"Leaderboard: {ranking.label}",
         spec,
         f"Estimated win rate. {details}.",
+        caption=_figure_caption(ranking) + (" “Rank”: the ranks that the tests leave open." if ranges else ""),
         is_confirmatory=is_confirmatory,
     )
+
+
+def _figure_caption(ranking: SystemRanking) -> str:
+    """What a figure of win rates is made of, for who sees it without the table."""
+    even = "no difference" if len(ranking.ranked) == 2 else "the average"
+    level = confidence_words(ranking.model.options.confidence)
+    return f"Points: estimated win rates; bars: {level} confidence intervals; dashed line: 50%, {even}."
 
 
 def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking, main: SystemRanking) -> Section:
@@ -231,7 +264,7 @@ def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking,
         "Estimated win rates by question",
         columns,
         rows,
-        caption=f"The estimated probability of being preferred to {_others(overall)}, a tie counting half; 50% is "
+        caption=f"The estimated probability of being preferred to {_others(overall)}{half_ties(*shown)}; 50% is "
         f"{'no difference' if len(systems) == 2 else 'average'}.",
     )
     dots = [Dot(system, ranking.wins[system], facet=ranking.label) for ranking in rankings for system in systems]
@@ -242,6 +275,7 @@ def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking,
         "Estimated win rate. "
         + "; ".join(f"{d.facet}, {d.label}: {with_interval(d.estimate, is_percent=True)}" for d in dots)
         + ".",
+        caption=_figure_caption(overall),
     )
     paragraphs = [_leader_words(ranking) for ranking in rankings]
     paragraphs.append(first_places_words({ranking.label: ranking.ranked[0] for ranking in rankings}))
@@ -260,48 +294,13 @@ def _leader_words(ranking: SystemRanking) -> str:
         return (
             f"{text}, significantly ahead of {ranking.ranked[1] if len(ranking.ranked) == 2 else 'every other system'}."
         )
-    return f"{text}, but does not differ significantly from {listed(rivals, most=6)}."
+    return f"{text}, but does not differ significantly from {listed(rivals, most=6, conjunction='or')}."
 
 
 def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_order_drawn: bool) -> Section:
     """Position on the screen, ties, and how the sequential ratings compare with the model."""
-    rows: list[tuple[Cell, ...]] = []
-    for ranking in rankings:
-        first = ranking.position
-        chance = float(first.details["first_preferred_among_equals"]) if first is not None else math.nan
-        n_first = ranking.votes.n and float(
-            (ranking.votes.outcome == 1).mean() + 0.5 * (ranking.votes.outcome == 0).mean()
-        )
-        rows.append(
-            (
-                ranking.label,
-                n_first,
-                None if math.isnan(chance) else chance,
-                known_cell(first) if first is not None else None,
-                p_cell(first.p_value) if first is not None else None,
-                float((ranking.votes.outcome == 0).mean()),
-                ranking.fit.method,
-            )
-        )
-    columns = (
-        Column("question", "Question"),
-        Column("first_won", "First shown won", "percent"),
-        Column("first_equal", "First shown, equal systems", "percent"),
-        Column("position", "Position effect (log odds)", "estimate"),
-        Column("p", "p", "p_value"),
-        Column("ties", "Ties", "percent"),
-        Column("model", "Model"),
-    )
-    table = Table(
-        "position",
-        "Position on the screen, ties, and the model that was fitted",
-        columns,
-        tuple(rows),
-        notes=(
-            "Confidence interval and test of the position effect are over raters and items, like those of the systems; the sentence "
-            "above corrects the tests for their number (Holm).",
-        ),
-    )
+    has_ties = bool(half_ties(*rankings))
+    table = _position_table(rankings, has_ties=has_ties)
     paragraphs = []
     tested = {ranking.label: ranking.position for ranking in rankings if ranking.position is not None}
     family = adjust_estimates(list(tested.values()), "holm")
@@ -323,7 +322,50 @@ def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_o
         )
     paragraphs += [_elo_words(ranking) for ranking in rankings[:1]]
     return Section(
-        "model", "Position on the screen, ties and model", tuple(paragraphs), (table, _elo_table(rankings[0]))
+        "model",
+        f"Position on the screen{', ties' if has_ties else ''} and model",
+        tuple(paragraphs),
+        (table, _elo_table(rankings[0])),
+    )
+
+
+def _position_table(rankings: Sequence[SystemRanking], *, has_ties: bool) -> Table:
+    """Points of the first position, and what the model expects of it between equal systems: both with ties as half wins."""
+    rows: list[tuple[Cell, ...]] = []
+    for ranking in rankings:
+        first, outcome = ranking.position, ranking.votes.outcome
+        is_known = first is not None and first.is_known
+        rows.append(
+            (
+                ranking.label,
+                float(np.where(outcome == TIE, 0.5, outcome == FIRST).mean()),
+                float(expected_share(np.array(first.value), tie_of(ranking.fit))) if first and is_known else None,
+                first if is_known else None,
+                p_cell(first.p_value) if first is not None else None,
+                *((float((outcome == TIE).mean()),) if has_ties else ()),
+                ranking.fit.method,
+            )
+        )
+    columns = (
+        Column("question", "Question"),
+        Column("first_points", "Points of the first shown", "percent"),
+        Column("first_expected", "Expected between equal systems", "percent"),
+        Column("position", "Position effect (log odds)", "estimate"),
+        Column("p", "p", "p_value"),
+        *((Column("ties", "Ties", "percent"),) if has_ties else ()),
+        Column("model", "Model"),
+    )
+    tied = ("A win is one point, a tie half a point, in both columns.",) if has_ties else ()
+    return Table(
+        "position",
+        f"Position on the screen{', ties,' if has_ties else ''} and the model that was fitted",
+        columns,
+        tuple(rows),
+        notes=(
+            *tied,
+            "Confidence interval and test of the position effect are over raters and items, like those of the systems; the sentence "
+            "above corrects the tests for their number (Holm).",
+        ),
     )
 
 
@@ -373,14 +415,24 @@ def _elo_words(ranking: SystemRanking) -> str:
     )
 
 
+def _sampled_items(given: SystemVotes, options: Options) -> NDArray[np.intp] | None:
+    """The items of the votes, as far as groups of raters are compared over items too."""
+    is_fixed = options.has_fixed_items or is_item_per_rater(given.votes)
+    return None if is_fixed else given.votes.prompt_or_item
+
+
+def groups_over(given: SystemVotes, options: Options) -> str:
+    """Over what the tests between groups of raters are."""
+    return "raters" if _sampled_items(given, options) is None else "raters and items"
+
+
 def system_group_section(data: StudyData, given: SystemVotes, question: str, options: Options) -> Section:
     """Share of points of every system within each group of raters, and whether the groups differ."""
     groups = rater_groups(data, question, given.votes.raters)
     points, system, rater = points_by_system(given)
     votes = given.votes
-    drawn = votes.prompt_or_item
-    is_fixed = options.has_fixed_items or drawn is None or is_item_per_rater(votes)
-    item = None if is_fixed or drawn is None else np.concatenate([drawn, drawn])
+    drawn = _sampled_items(given, options)
+    item = None if drawn is None else np.concatenate([drawn, drawn])
 
     def by_group(code: int, label: str) -> GroupTest:
         own, who = points[system == code], rater[system == code]
@@ -404,8 +456,8 @@ def system_group_section(data: StudyData, given: SystemVotes, question: str, opt
         options,
         title=f"Share of points by “{groups.text}”",
         kind="percent_estimate",
-        caption=f"A win is one point, a tie half a point; over all questions.{rest} Confidence intervals and tests are over "
-        f"{'raters' if item is None else 'raters and items'}.",
+        caption=f"A win is one point{', a tie half a point' if (votes.outcome == TIE).any() else ''}; over all questions.{rest} "
+        f"Confidence intervals and tests are over {groups_over(given, options)}. {SMALLEST_OF_PAIRS}",
     )
 
 
