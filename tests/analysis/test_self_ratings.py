@@ -9,10 +9,11 @@ import pytest
 from scipy import stats
 
 from dialometer.analysis.base.choose import analyse, families
-from dialometer.analysis.base.data import load_data
+from dialometer.analysis.base.data import ANSWER_COLUMNS, answer_row, load_data
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import asked_criteria
 from dialometer.analysis.families.conversations.comparison import (
+    OTHER_TASKS,
     compare_systems,
     compared_in,
     scenarios_of,
@@ -372,6 +373,63 @@ def test_a_declared_comparison_is_about_its_blocks(tmp_path):
         for system in ("Control", "Facing")
     }
     assert inside["Control", "Facing"].value == pytest.approx(of["Control"] - of["Facing"])
+
+
+def test_systems_without_a_common_task_are_not_compared(tmp_path):
+    """Each strategy of the wizard has a task of its own; free dialogues, without any task, are compared as before."""
+    study, data = wizard_data(tmp_path)
+    rated = ratings_of(data)[0]
+    gaps = system_differences(rated, study, OPTIONS)
+    assert gaps["Control", "Empathy"].is_known
+    assert gaps["Empathy", "Facing"].notes == (OTHER_TASKS,)
+    compared = compare_systems(ratings_of(data), study, OPTIONS)
+    assert all(one.overall is None for one in compared)
+    assert not compared[0].flipped["Empathy", "Facing"].is_known
+    report = analyse(study, data, n_resamples=100)
+    assert "system_ratings_others" not in by_name(report)
+    assert "had no task in common are not compared" in " ".join(by_name(report)["system_ratings"].paragraphs)
+    assert any("say nothing about other tasks" in warning for warning in report.summary.warnings)
+    without = replace(study, items=tuple(replace(item, scenario="") for item in study.items))
+    assert system_differences(rated, without, OPTIONS)["Empathy", "Facing"].is_known
+
+
+def test_averages_that_are_not_what_is_compared_are_said_to_be(tmp_path):
+    study, data = wizard_data(tmp_path)
+    bare = study.spec.model_copy(update={"analysis": study.spec.analysis.model_copy(update={"comparisons": []})})
+    report = analyse(replace(study, spec=bare), replace(data, study=replace(study, spec=bare)), n_resamples=100)
+    words = by_name(report)["system_ratings"].paragraphs[0]
+    assert "All systems together" not in words
+    assert "not by these averages" in words
+
+
+def test_of_many_systems_the_declared_differences_are_shown_by_group(tmp_path):
+    study, data = wizard_data(tmp_path)
+    answers = [answer_row(f"R{k:04d}", "post", "gender", ("Woman", "Man")[k % 2]) for k in range(12)]
+    data = replace(data, answers=pl.DataFrame(answers, schema=ANSWER_COLUMNS, orient="row"))
+    table = tables_of(analyse(study, data, n_resamples=100))["group_gender"]
+    shown = {row[1] for row in table.rows}
+    assert {name for name in shown if "−" in name} == {
+        f"Control − {name}" for name in ("Empathy", "Formality", "Facing", "Vocabulary", "Alignment")
+    }
+
+
+def test_a_drift_over_the_study_is_said(study):
+    """Raters come one after the other, and each later one rates higher: no rater changes, the study does."""
+    rows = [
+        (f"R{k:04d}", item, name, 1 + k // 12 + (k + j) % 2, place)
+        for k in range(40)
+        for j, name in enumerate(("overall", "understood", "willing"))
+        for place, item in enumerate(("juno-1", "tak-1"), start=1)
+    ]
+    data = make_data(study, rows)
+    when = pl.col("rater").str.slice(1).cast(pl.Int64) * 60_000_000
+    data = replace(
+        data, judgments=data.judgments.with_columns(answered_at=when.cast(data.judgments.schema["answered_at"]))
+    )
+    section = by_name(analyse(study, data, n_resamples=200))["order"]
+    assert "no change of the ratings is significant" in section.paragraphs[0]
+    assert "In the course of the study" in section.paragraphs[0]
+    assert "not corrected" in section.paragraphs[0]
 
 
 def test_verdict_tile_and_table_have_one_corrected_p_value(tmp_path):

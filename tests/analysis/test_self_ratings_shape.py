@@ -90,6 +90,25 @@ def test_two_points_have_nothing_between():
     assert found.shares[1].value == 0.75
 
 
+def test_intervals_end_at_what_is_possible():
+    """Nearly all at 2 to 4 of five points: a point between has at most a third more than an end."""
+    place = np.array([4, 0] + [1, 2, 3] * 6)
+    found = rating_shape(place, POINTS, np.arange(20))
+    highest = found.contrasts[TESTS[0]]
+    assert highest.low == pytest.approx(-1 / 3)
+    assert "cut at the ends" in highest.interval_method
+    assert found.index.low == pytest.approx(-1 / 3)
+    assert highest.p_value < 0.05
+
+
+def test_ratings_between_the_ends_only_are_said_to_be_not_tested():
+    found = rating_shape(np.array([1, 2, 3] * 6), POINTS, np.arange(18))
+    assert found.short_words == "all between the ends (no test)"
+    assert "between the ends, so their shape is not tested" in _words("Overall", found)
+    assert all(one.notes == ("nobody chose an end: no confidence interval",) for one in found.contrasts.values())
+    assert rating_shape(np.array([4, 4, 0, 4]), POINTS, np.zeros(4)).short_words == "not tested"
+
+
 def test_one_rater_makes_no_shape():
     found = rating_shape(np.array([4, 4, 0, 4]), POINTS, np.zeros(4))
     assert found.shape == "none"

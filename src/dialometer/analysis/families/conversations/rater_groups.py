@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import within
-from dialometer.analysis.base.wording import inside, listed, p_words
-from dialometer.analysis.families.conversations.comparison import rater_means
+from dialometer.analysis.base.wording import inside, listed, p_words, system_label
+from dialometer.analysis.families.conversations.comparison import on_shared_tasks, rater_means
 from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.shared.comparisons import (
     known_cell,
@@ -32,6 +32,7 @@ from dialometer.analysis.shared.subgroups import (
 )
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Column, Section, Table
+from dialometer.model.study import Study
 from dialometer.stats.clustered.clustered import clustered_mean
 from dialometer.stats.observations import Floats, Ints
 
@@ -44,11 +45,12 @@ def group_section(
     """Means of every system, and differences between systems within raters, in each group; tests are corrected together."""
     raters = np.unique(np.concatenate([rated.rater.astype(str) for rated in ratings]))
     groups = rater_groups(data, question, raters)
+    pairs = _pairs(ratings[0].systems, data.study)
     names: list[tuple[str, str]] = []
     outcomes: list[GroupTest] = []
     for rated in ratings:
         low, high = rated.scale.bounds()
-        for label, value, rater, is_difference in _measures(rated, raters):
+        for label, value, rater, is_difference in _measures(rated, raters, pairs, data.study):
             ends = (low - high, high - low) if is_difference else (low, high)
 
             def mean(
@@ -67,7 +69,7 @@ def group_section(
         f"Ratings by “{groups.text}”",
         (
             Column("criterion", "Criterion"),
-            Column("what", "System, or difference"),
+            Column("what", "System, or difference" if pairs else "System"),
             *groups.columns(),
             *p_columns(options.correction, "p (groups differ)"),
         ),
@@ -75,8 +77,9 @@ def group_section(
             (*what, *map(known_cell, outcome.by_level), *p_cells(outcome.test, options.correction))
             for what, outcome in zip(names, outcomes, strict=True)
         ),
-        caption="Raters as clusters. A difference between systems is taken within raters who talked with both. Tests use "
-        f"groups of at least {FEWEST_RATERS} raters.",
+        caption="Raters as clusters. "
+        + ("A difference between systems is taken within raters who talked with both. " if pairs else "")
+        + f"Tests use groups of at least {FEWEST_RATERS} raters.",
         notes=group_notes(groups, outcomes),
     )
     tests = [outcome.test for outcome in outcomes]
@@ -91,17 +94,30 @@ def group_section(
     return Section(name, f"Groups of raters: {inside(groups.label)}", (words,), (table,))
 
 
-def _measures(ratings: SelfRatings, raters: NDArray[Any]) -> list[tuple[str, Floats, Ints, bool]]:
+def _pairs(systems: Sequence[str], study: Study) -> list[tuple[str, str]]:
+    """The systems whose differences are shown: every two, or, of many, those of declared comparisons."""
+    pairs = every_pair(systems)
+    if len(systems) <= MOST_SYSTEMS_IN_PAIRS:
+        return pairs
+    declared = [
+        {system_label(study, name) for name in comparison.levels}
+        for comparison in study.spec.analysis.comparisons
+        if comparison.between == "systems" and comparison.levels
+    ]
+    return [pair for pair in pairs if any(set(pair) <= names for names in declared)]
+
+
+def _measures(
+    ratings: SelfRatings, raters: NDArray[Any], pairs: Sequence[tuple[str, str]], study: Study
+) -> list[tuple[str, Floats, Ints, bool]]:
     """Ratings of each system, then differences between systems of raters who talked with both; each with its raters."""
     rater = np.searchsorted(raters, ratings.rater.astype(str))
     outcomes = [
         (system, ratings.value[ratings.of(system)], rater[ratings.of(system)], False) for system in ratings.systems
     ]
-    if 1 < len(ratings.systems) <= MOST_SYSTEMS_IN_PAIRS:
-        names, means = rater_means(ratings)
-        who = np.searchsorted(raters, names)
-        for first, second in every_pair(ratings.systems):
-            gap = means[first] - means[second]
-            kept = ~np.isnan(gap)
-            outcomes.append((f"{first} − {second}", gap[kept], who[kept], True))
+    for first, second in pairs:
+        names, means = rater_means(on_shared_tasks(ratings, study, (first, second)))
+        gap = means[first] - means[second]
+        kept = ~np.isnan(gap)
+        outcomes.append((f"{first} − {second}", gap[kept], np.searchsorted(raters, names)[kept], True))
     return outcomes

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dialometer._version import __version__
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.scale_units import within
 from dialometer.analysis.base.wording import brief, listed, p_words, percent, with_interval
 from dialometer.analysis.families.conversations.conversations import SelfRatings
 from dialometer.analysis.families.conversations.experts import ExpertPair, GapTable, disagreement_by_gap
@@ -63,6 +64,23 @@ class RatingShape:
     shape: Shape
     n: int
 
+    @property
+    def is_tested(self) -> bool:
+        """Whether there is any test: not with a single rater, nor where all rate alike."""
+        return not all(math.isnan(contrast.p_value) for contrast in self.contrasts.values())
+
+    @property
+    def is_between(self) -> bool:
+        """Whether nobody chose an end."""
+        return bool(self.n) and self.shares[0].value == self.shares[-1].value == 0
+
+    @property
+    def short_words(self) -> str:
+        """The shape in a table; where there is no test, why none is named."""
+        if self.is_tested:
+            return SHORT_WORDS[self.shape]
+        return "all between the ends (no test)" if self.is_between else "not tested"
+
 
 def rating_shape(place: Ints, points: Sequence[str], raters: ArrayLike, *, confidence: float = 0.95) -> RatingShape:
     """The shape of ratings given as places among the points; intervals and tests take raters as clusters."""
@@ -76,7 +94,9 @@ def rating_shape(place: Ints, points: Sequence[str], raters: ArrayLike, *, confi
     if n_points < 3:
         nothing = unknown("difference of shares", "the scale has no points between its ends", n=len(place))
         return RatingShape(tuple(points), shares, nothing, dict.fromkeys(TESTS, nothing), "none", len(place))
-    tests = {name: _contrast(score, ids, confidence, name) for name, score in scores.items()}
+    lowest = -1 / (n_points - 2)
+    ends = dict.fromkeys(scores, (lowest, 1.0)) | {"index": (lowest, 0.5), TESTS[2]: (-1.0, 1.0)}
+    tests = {name: _contrast(score, ids, confidence, name, ends[name]) for name, score in scores.items()}
     index = replace(tests.pop("index"), label="index of extremity")
     corrected = adjust([contrast.p_value for contrast in tests.values()], "holm")
     contrasts = {
@@ -93,9 +113,14 @@ def share_of(chosen: Floats, raters: NDArray[Any], confidence: float, label: str
     return replace(share, method=method, statistic=math.nan, p_value=math.nan, df=(), unit="share")
 
 
-def _contrast(score: Floats, raters: np.ndarray, confidence: float, label: str) -> Estimate:
+def _contrast(score: Floats, raters: np.ndarray, confidence: float, label: str, ends: tuple[float, float]) -> Estimate:
+    """A difference of shares; ``ends`` are the smallest and the largest that is possible."""
     estimate = clustered_mean(score, raters, null=0.0, confidence=confidence, label=label)
-    return replace(estimate, method=estimate.method.replace("mean", "difference of shares", 1))
+    estimate = replace(estimate, method=estimate.method.replace("mean", "difference of shares", 1))
+    if len(score) > 1 and np.ptp(score) == 0:
+        why = f"{'nobody chose an end' if score[0] <= 0 else 'everyone chose the same point'}: no confidence interval"
+        estimate = replace(estimate, notes=(why,))
+    return within(estimate, *ends)
 
 
 def _shape(contrasts: Mapping[str, Estimate], index: Estimate, alpha: float) -> Shape:
@@ -146,7 +171,9 @@ def _words(label: str, shape: RatingShape) -> str:
         return f"{text}."
     between = np.mean([share.value for share in shape.shares[1:-1]])
     text += f"; a point between has {percent(float(between))} on average. "
-    if all(math.isnan(contrast.p_value) for contrast in shape.contrasts.values()):
+    if not shape.is_tested and shape.is_between:
+        return f"{text}All ratings lie between the ends, so their shape is not tested."
+    if not shape.is_tested:
         return text + "There are too few raters, or too little variation, to test the shape."
     tests = listed(
         f"{name} {p_words(float(contrast.details['p_adjusted']))}" for name, contrast in shape.contrasts.items()
@@ -190,7 +217,7 @@ def _tests_table(name: str, shapes: Mapping[tuple[str, str], RatingShape]) -> Ta
     rows: list[tuple[Cell, ...]] = []
     for (label, system), shape in shapes.items():
         known = [contrast if contrast.is_known else None for contrast in (shape.index, *shape.contrasts.values())]
-        rows.append((label, system or ALL, SHORT_WORDS[shape.shape], *known[1:], known[0]))
+        rows.append((label, system or ALL, shape.short_words, *known[1:], known[0]))
     return Table(
         f"{name}_tests",
         "Which shape the ratings have",
@@ -342,7 +369,7 @@ def _histogram(shape: RatingShape) -> Figure:
 
 def _shape_section(shapes: Mapping[str, RatingShape]) -> Section:
     rows: list[tuple[Cell, ...]] = [
-        (name, *shape.shares, shape.shape if shape.shape != "none" else "no shape is significant", shape.n)
+        (name, *shape.shares, shape.shape if shape.shape != "none" else shape.short_words, shape.n)
         for name, shape in shapes.items()
     ]
     table = Table(

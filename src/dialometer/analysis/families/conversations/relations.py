@@ -211,7 +211,7 @@ MOST_POSITIONS = 10
 
 
 def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -> Section:
-    """Whether ratings change from a rater's first dialogue to the last, and over the days of the study."""
+    """Whether ratings change from a rater's first dialogue to the last, and in the course of the study."""
     rows: list[tuple[Cell, ...]] = []
     dots: list[Dot] = []
     levels = [adjusted_for_system(rated) for rated in ratings]
@@ -220,6 +220,7 @@ def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -
     )
     drift: list[tuple[Cell, ...]] = []
     changed: list[str] = []
+    drifted: list[str] = []
     n_most = 0
     for rated, level, change in zip(ratings, levels, changes, strict=True):
         places = [int(place) for place in np.unique(rated.position) if place > 0][:MOST_POSITIONS]
@@ -231,6 +232,10 @@ def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -
             rows.append((rated.label, place, mean, mean.n))
             dots.append(Dot(f"dialogue {place}", mean, facet=rated.label if len(ratings) > 1 else ""))
         over_time = clustered_spearman(rated.answered_s, level, rated.rater, options, resampled="raters")
+        if excludes(over_time):
+            drifted.append(
+                f"{rated.label} {'rises' if over_time.value > 0 else 'falls'} (rho {with_interval(over_time)})"
+            )
         p = p_adjusted(change)
         drift.append((rated.label, change, None if np.isnan(p) else p, change.n, over_time, over_time.n))
         if p <= 1 - options.confidence:
@@ -245,6 +250,8 @@ def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -
         )
     else:
         words = "From a rater's first dialogue to the last, no change of the ratings is significant."
+    if drifted:
+        words += f" In the course of the study {listed(drifted)}, not corrected for the number of criteria."
     tables: list[Table | Figure] = [_order_table(name, rows), _drift_table(name, drift, options)]
     if n_most > 1:
         tables.insert(0, _order_figure(name, dots))
@@ -296,7 +303,7 @@ def _drift_table(name: str, rows: list[tuple[Cell, ...]], options: Options) -> T
     heading = f"p ({CORRECTIONS[options.correction]})" if is_corrected else "p"
     return Table(
         f"{name}_change",
-        "Change within raters, and over the days of the study",
+        "Change within raters, and in the course of the study",
         (
             Column("criterion", "Criterion"),
             Column("change", "First to last dialogue", "estimate"),
@@ -306,8 +313,8 @@ def _drift_table(name: str, rows: list[tuple[Cell, ...]], options: Options) -> T
             Column("n_rated", "Dialogues", "count"),
         ),
         tuple(rows),
-        caption="The change is tested within raters, corrected over the criteria. The correlation shows a drift over the days in "
-        "which the study ran, for example when a system was changed meanwhile.",
+        caption="The change is tested within raters, corrected over the criteria. The correlation shows a drift in the course "
+        "of the study, for example when a system was changed meanwhile; it includes the order within sessions.",
     )
 
 

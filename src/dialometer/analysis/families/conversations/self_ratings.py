@@ -63,9 +63,7 @@ from dialometer.stats.effects.two_groups import welch_t
 
 FEWEST_SHARED = 3
 """Raters who talked with both systems from which on their differences are used."""
-ONE_TASK = (
-    "Each comparison was made on one task: the results hold for other raters on these tasks and say nothing about other tasks."
-)
+ONE_TASK = "Each comparison was made on one task: the results hold for other raters on these tasks and say nothing about other tasks."
 
 SOURCE = "Liang, Zou and Yu, ACL 2020"
 
