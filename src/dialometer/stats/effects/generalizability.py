@@ -7,8 +7,8 @@ relative error  d = si / (a n_i) + sr / (b n_r) + rest / (c n_r m)
 absolute error  D = d + i / (a n_i) + r / (b n_r) + ir / (c n_r m)
 G = s / (s + d),  Phi = s / (s + D),  standard error of the difference of two systems = sqrt(2 d)
 
-a, b and c are the shares of the items, of the raters and of the items that a rater judges which one system has. They are 1 where
-everything is crossed with systems, and 1 / 2 where two systems share the items between them, as in the design studied.
+a, b and c are the shares of the items, of the raters and of the items that a rater judges which one system has, as in the design
+studied: 1 where everything is crossed with systems, 1 / 2 where two systems have half of the items each.
 
 Parts that a design cannot tell apart are one: items that show one system each have no own i beside si. Complete designs are
 solved by the analysis of variance as long as no part is negative; everything else by restricted maximum likelihood, where
