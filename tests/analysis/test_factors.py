@@ -11,8 +11,9 @@ import pytest
 
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import numeric_measures, rater_rows
-from dialometer.analysis.base.wording import briefs
+from dialometer.analysis.base.measures import mean_over_raters, numeric_measures, rater_rows
+from dialometer.analysis.base.wording import briefs, excludes
+from dialometer.analysis.families.ratings import conclusion
 from dialometer.analysis.families.ratings.factor_effects import FactorEffects, contrasts, shown
 from dialometer.analysis.families.ratings.factors import Factors
 from dialometer.design import templates
@@ -159,10 +160,11 @@ def test_no_anchoring_is_not_found(template, quick):
     study = template("anchoring", n_items=12)
     habits = Habits(careless_share=0, anchor_pull=0, text_anchor_calm=0)
     report = analyse(study, quick(study, n_raters=60, seed=4, habits=habits), n_resamples=200)
-    assert report.summary.answer.startswith("Hypothesis undecided: Raters with an anchor")
+    assert report.summary.answer.startswith("Hypothesis undecided so far (60 of 77 raters): Raters with an anchor")
     assert "there was no significant change" in report.summary.answer
     told = " ".join(report.sections[-1].paragraphs)
-    assert "are unlikely" in told  # what can be ruled out, and how many raters a closer look takes
+    # How large an effect there may be, and how many raters a closer look takes.
+    assert "the ratio (all criteria together, exploratory, not corrected) is " in told
     assert "raters per level" in told
 
 
@@ -424,6 +426,61 @@ def test_the_figure_of_drift_shows_the_raters_and_numbers_of_its_table(whole):
     assert len(table.rows) == min(12, whole.provenance["n_raters"])
 
 
+def test_effects_beside_corrected_tests_say_that_they_are_not(whole):
+    scope = "(all criteria together, exploratory, not corrected; 95% confidence interval "
+    closing = next(section for section in whole.sections if section.name == "conclusion").paragraphs
+    assert sum(scope in paragraph for paragraph in closing) == 2, "one for each factor"
+
+
+def test_an_interval_without_1_beside_a_test_that_is_not_significant_is_explained(template, quick, monkeypatch):
+    study = template("anchoring", n_items=6)
+    data = quick(study, n_raters=40, habits=Habits(careless_share=0, anchor_pull=0.9), seed=6)
+    measures = numeric_measures(data)
+    contrast = contrasts(study.spec.design.factors[0])[0]
+
+    def advised(correction):
+        effects = FactorEffects(study, measures.main, rater_rows(data, measures), Options(0.95, 200, 1, correction))
+        assert excludes(shown(measures.main, effects.difference(contrast)), 1.0)
+        evidence = conclusion.Evidence([effects], [], [], [], [], [])
+        same = conclusion.ContrastOutcome(conclusion.SIZE, "", effects.difference(contrast), 0.077, True, 0.05)
+        monkeypatch.setattr(conclusion, "outcomes", lambda *_: [same])
+        return conclusion.advice(evidence)[0]
+
+    told = advised("holm")
+    assert "exploratory, not corrected) is " in told
+    assert (
+        "The interval excludes 1, but no test of the size of ratings is significant after correction (Holm): collect"
+        in told
+    )
+    assert "not corrected" not in advised("none")
+
+
+def test_readers_learn_which_numbers_are_of_the_model_and_which_of_raters(whole):
+    by_condition = next(section for section in whole.sections if section.name == "ratings_by_condition")
+    assert "p-values come from a mixed model" in by_condition.paragraphs[-1]
+    assert "In the means by condition below every rater counts once" in by_condition.paragraphs[-1]
+    assert "root mean square" not in table_of(whole, "condition_effects").caption, "no factor has three levels"
+
+
+def test_groups_by_time_are_not_randomly_assigned(whole):
+    warned = [
+        section.name
+        for section in whole.sections
+        if any("The time taken may itself depend on the condition" in paragraph for paragraph in section.paragraphs)
+    ]
+    assert warned == ["group_time"]
+
+
+def test_two_raters_have_a_mean_without_an_interval():
+    two, three = (
+        mean_over_raters(np.array(values), confidence=0.95, n_resamples=200, seed=1)
+        for values in ([1.0, 1.5], [1.0, 1.5, 4.0])
+    )
+    assert (two.value, two.n, two.has_interval) == (1.25, 2, False)
+    assert two.notes == ("two raters: no confidence interval",)
+    assert three.has_interval
+
+
 def test_effects_end_where_the_scale_ends():
     points, magnitudes = (SimpleNamespace(is_log=is_log, bounds=(1.0, 5.0), unit="points") for is_log in (False, True))
     wide = Estimate(1.0, 4, "mixed model", low=-6.0, high=8.5, interval_method="Student's t")
@@ -453,6 +510,7 @@ def test_anchors_of_several_kinds(template, quick, tmp_path):
     report = analyse(study, quick(study, n_raters=96, habits=habits, seed=3), n_resamples=100)
     effects = table_of(report, "condition_effects")
     assert effects.rows[0][3].startswith("F(3")
+    assert "root mean square" in effects.caption
     near = {row[2]: row[6] for row in table_of(report, "nearness_to_anchor").rows}
     assert set(near) == {"anchor (number)", "anchor (text and number)"}  # a text alone has no value to come nearer to
     assert all(ratio.high < 1 for ratio in near.values())

@@ -329,7 +329,7 @@ def _figure(name: str, answers: FirstAnswers) -> Figure:
     return Figure(
         f"{name}_figure",
         "Average rating of first answers",
-        dot_interval(dots, value_title=f"average rating ({low:g} to {high:g})"),
+        dot_interval(dots, value_title=f"average rating ({low:g} to {high:g})", limits=(low, high)),
         alt=f"Average ratings with confidence intervals: {details}.",
     )
 

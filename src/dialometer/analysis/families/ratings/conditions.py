@@ -84,8 +84,9 @@ def _reading(effects: FactorEffects) -> str:
     """Which numbers come from where: those of the sentences are of a model, those of the table below are not."""
     measure = effects.measure
     what = "ratios" if measure.is_log else "differences"
+    model = "linear model of one mean per rater" if effects.is_by_means else "mixed model"
     text = (
-        f"The {what} above, their confidence intervals and p-values come from a mixed model; permutation and Cohen's d "
+        f"The {what} above, their confidence intervals and p-values come from a {model}; permutation and Cohen's d "
         "compare the raters' means. In the means by condition below every rater counts once, and their confidence intervals "
         "resample raters."
     )
