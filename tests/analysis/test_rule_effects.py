@@ -1,6 +1,7 @@
 """The effect of each rule: both sides computed again by hand from what the database holds."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -9,7 +10,8 @@ from scipy import stats
 
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.data import load_data
-from dialometer.analysis.families.common.rules import NAME, results
+from dialometer.analysis.base.family import Options
+from dialometer.analysis.families.common.rules import NAME, results, rules_section
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
 from dialometer.model.report import Table
@@ -19,6 +21,7 @@ from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
 
 START_MS = 1_800_000_000_000
+OPTIONS = Options(confidence=0.95, n_resamples=100, seed=3, correction="holm")
 
 
 def collect(study, path, n_raters=30, careless=0.4):
@@ -97,6 +100,54 @@ def test_a_rule_that_flags_shows_what_excluding_would_give(template, tmp_path, n
         row = next(r for r in rows if r[2] == (criterion.label or criterion.name) and r[3].startswith("Experimental"))
         assert row[5].value == pytest.approx(np.mean([x for _, x in chosen]))
         assert row[4].value == pytest.approx(np.mean([x for session, x in chosen if session not in flagged]))
+
+
+def methods_of(report):
+    return [method.what for method in report.methods]
+
+
+def test_rules_of_one_name_are_counted_each_and_raters_once(template, quick, no_answer):
+    study = template("likert")
+    data = quick(study, n_raters=8)
+    names = sorted(data.judgments["rater"].unique())[:3]
+    told = [(names[0], "gold"), (names[1], "gold"), (names[1], "attention"), (names[2], "gold")]
+    findings = pl.DataFrame([(*one, "exclude", "") for one in told], schema=data.findings.schema, orient="row")
+    section = rules_section(replace(data, findings=findings), OPTIONS)
+    assert section.paragraphs[0].startswith("The study has 6 rules about raters, which together applied to 3 raters.")
+    rows = {row[0]: row[2] for row in section.parts[0].rows}
+    assert rows["gold (2 rules)"] == 3
+    assert rows["attention"] == 1
+
+
+def test_what_may_change_the_answer_is_said_as_it_is(template, quick):
+    data = quick(template("likert"), n_raters=8)
+    names = sorted(data.judgments["rater"].unique())
+
+    def words(*told, n_out=0):
+        out = pl.col("rater").is_in(names[:n_out])
+        made = pl.DataFrame([(*one, "") for one in told], schema=data.findings.schema, orient="row")
+        kept, lost = data.judgments.filter(~out), data.judgments.filter(out)
+        return rules_section(replace(data, findings=made, judgments=kept, set_aside=lost), OPTIONS).paragraphs[1]
+
+    nobody = "No judgment was excluded or flagged by a rule, so the answer cannot change."
+    assert words() == nobody
+    assert words(("R0099", "comprehension", "screen_out")) == nobody
+    flag, exclude = (names[4], "session_time", "flag"), (names[0], "gold", "exclude")
+    assert words(flag).startswith("Whether the answer changes if the flagged raters are excluded is shown under")
+    assert words(exclude, n_out=1).startswith(
+        "Whether the answer changes without the rules that exclude raters is shown"
+    )
+    assert "without the rules that exclude raters or if the flagged raters are excluded is" in words(
+        flag, exclude, n_out=1
+    )
+
+
+def test_the_method_of_rules_is_named_only_where_it_is_used(avatar, monkeypatch):
+    study, store = avatar
+    what = "Results with and without a quality rule"
+    assert what not in methods_of(analyse(study, store, n_resamples=100))
+    monkeypatch.setattr("dialometer.analysis.families.common.rules.is_decided", lambda study: False)
+    assert what in methods_of(analyse(study, store, n_resamples=100))
 
 
 def test_where_a_comparison_decides_its_answer_is_shown_instead(avatar):

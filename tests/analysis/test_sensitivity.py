@@ -10,19 +10,19 @@ from scipy import stats
 
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import ALTERNATIVES, Options, OtherChoice
-from dialometer.analysis.families.common.sensitivity import (
+from dialometer.analysis.families.common import sensitivity
+from dialometer.analysis.families.common.other_choices import (
     DECLARED,
-    NAME,
     REPORTED,
     ChoiceOutcome,
-    _is_same,
     all_outcomes,
     changed,
     contested,
     exclusion_choices,
-    sensitivity_section,
+    is_same,
     untested,
 )
+from dialometer.analysis.families.common.sensitivity import NAME, Sensitivity, sensitivity_section
 from dialometer.analysis.families.votes.vote_alternatives import _log_odds
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
 from dialometer.design.templates import template_names
@@ -62,7 +62,7 @@ def test_exclusions_are_made_one_by_one(template, quick):
         "nobody excluded": names,
         "only by the rule gold": names[2:],
         "only by the rule attention": [names[0], *names[4:]],
-        "also those whom the rule speed flags": [names[4], *names[7:]],
+        "raters flagged by the rule speed excluded too": [names[4], *names[7:]],
     }
     assert set(choices) == set(expected)
     family = deciding_family(study)
@@ -207,7 +207,7 @@ def test_agreement_and_change_in_words(template, quick):
     data = with_flags(replace(equal, judgments=spoilt), {}, {"straight_lining": names})
     words = " ".join(sensitivity_section(data, OPTIONS).paragraphs)
     assert (
-        "The answer changes under: Exclusions: also those whom the rule straight lining flags, where “Helpfulness"
+        "The answer changes under: Exclusions: raters flagged by the rule straight lining excluded too, where “Helpfulness"
         in words
     )
     assert "from significantly higher to not significant" in words
@@ -266,8 +266,8 @@ def test_a_choice_that_gives_the_same_numbers_up_to_rounding_is_no_other_choice(
     first = Estimate(0.1 + 0.2, 30, "t-test", p_value=0.1)
     same, other = replace(first, value=0.3), replace(first, p_value=0.2)
     declared = ChoiceOutcome(DECLARED, "", {"a": first})
-    assert _is_same(declared, ChoiceOutcome("Model", "raters' means", {"a": same}))
-    assert not _is_same(declared, ChoiceOutcome("Model", "raters' means", {"a": other}))
+    assert is_same(declared, ChoiceOutcome("Model", "raters' means", {"a": same}))
+    assert not is_same(declared, ChoiceOutcome("Model", "raters' means", {"a": other}))
 
 
 def test_zeros_are_decided_otherwise(template, quick):
@@ -281,3 +281,80 @@ def test_zeros_are_decided_otherwise(template, quick):
     declared, others = outcomes_of(replace(data, judgments=zeros))
     other = others["Zeros: excluded"].tests
     assert {test.value for test in other.values()} != {test.value for test in declared.tests.values()}
+
+
+def outcome(kind, label="x", claim="", **tests):
+    """A choice with tests of given p-values and values, significant below .05."""
+    made = {
+        name: Estimate(value, 10, "t", p_value=p, details={"p_adjusted": p, **details})
+        for name, (value, p, details) in tests.items()
+    }
+    return ChoiceOutcome(kind, label, made, claim=claim)
+
+
+def test_two_choices_that_disagree_are_neither(template):
+    comparison = primary_comparison(template("likert"))
+    declared = outcome(DECLARED, "", a=(1.0, 0.01, {}), b=(1.0, 0.2, {}))
+    others = [outcome("Model", n, a=(1.0, 0.3, {}), b=(1.0, 0.2, {})) for n in "yz"]
+    words = " ".join(sensitivity._paragraphs(comparison, declared, others, "a"))
+    assert "Neither of the 2 other choices that make the same claim agrees with the confirmatory analysis." in words
+    assert "under the largest number of the choices that make the same claim: “a”." in words
+
+
+def test_the_caption_names_other_units_only_where_there_are_any():
+    declared = outcome(DECLARED, "", a=(1.0, 0.01, {}))
+    plain = sensitivity._table(declared, [outcome("Ties", a=(1.1, 0.01, {}))], "a", "holm")
+    assert "rescaled" not in plain.caption
+    assert "Direct votes" not in plain.caption
+    scaled = sensitivity._table(declared, [outcome("Ratings", a=(1.1, 0.01, {"rescaled_by": 2.0}))], "a", "holm")
+    assert "rescaled to the unit of the first row" in scaled.caption
+    votes = outcome("Direct votes", a=(1.1, 0.01, {}))
+    votes = replace(votes, tests={"a": replace(votes.tests["a"], unit="log odds")})
+    caption = sensitivity._table(declared, [votes], "a", "holm").caption
+    assert "log odds of the share of points" in caption
+    assert "rescaled" not in caption
+
+
+def test_z_scores_are_rescaled_and_subtracted_means_are_not(template, quick):
+    _, others = outcomes_of(quick(template("likert"), n_raters=12))
+    assert all("rescaled_by" in test.details for test in others["Ratings: z within raters"].tests.values())
+    assert not any("rescaled_by" in t.details for t in others["Ratings: each rater's mean subtracted"].tests.values())
+
+
+def test_a_colour_means_the_same_in_every_report(template, quick):
+    """One test of several: the groups say so, the column speaks of all, and no group takes the colour of another."""
+    domains = []
+    for name in ("likert", "compare"):
+        figure, table = sensitivity_section(quick(template(name), n_raters=24), OPTIONS).parts
+        layer = next(one for one in figure.spec["layer"] if "shape" in one.get("encoding", {}))
+        domain = layer["encoding"]["color"]["scale"]["domain"]
+        domains.append((domain, next(column.label for column in table.columns if column.name == "agrees")))
+    (several, of_all), (one, of_one) = domains
+    assert several == [DECLARED, "This test: other answer", "This test: same answer"]
+    assert of_all == "Same answer in all 3 tests"
+    assert (one, of_one) == ([DECLARED, "Other answer", "Same answer"], "Same answer")
+
+
+def test_the_axis_names_its_unit(template, quick):
+    titles = {}
+    for name in ("likert", "acute", "best-worst"):
+        declared, _ = outcomes_of(quick(template(name), n_raters=12))
+        titles[name] = sensitivity._difference(next(iter(declared.tests.values())))
+    assert titles == {
+        "likert": "difference, points",
+        "acute": "difference, log odds",
+        "best-worst": "difference, score",
+    }
+
+
+def test_the_method_names_the_choices_that_were_made(template, quick):
+    data = quick(template("likert"), n_raters=12)
+    (method,) = Sensitivity().run(data, OPTIONS).methods
+    assert method.method.endswith("at a time: items, ratings, model")
+
+
+def test_a_choice_with_equal_numbers_is_named(template, quick):
+    """In chat nothing is a sample of items: items as they are give the declared numbers, which has no row but is said."""
+    section = sensitivity_section(quick(template("chat"), n_raters=24), OPTIONS)
+    words = next(text for text in section.paragraphs if text.startswith("Without a row"))
+    assert "Items: fixed (these items only)" in words

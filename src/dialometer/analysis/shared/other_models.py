@@ -7,6 +7,7 @@ alone of these raters only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -88,8 +89,8 @@ def simpler_models(options: Options) -> list[tuple[str, OneSample, str]]:
 
 
 def rescaled(estimate: Estimate, factor: float) -> Estimate:
-    """An estimate of a difference in another unit; tests stay as they are."""
-    details = dict(estimate.details)
+    """An estimate of a difference in another unit, which its details name; tests stay as they are."""
+    details = dict(estimate.details) if math.isclose(factor, 1.0) else {**estimate.details, "rescaled_by": factor}
     if "standard_error" in details:
         details["standard_error"] = factor * float(details["standard_error"])
     ends = {"low": factor * estimate.low, "high": factor * estimate.high}

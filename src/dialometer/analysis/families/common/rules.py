@@ -7,6 +7,7 @@ elsewhere every result is shown with the rule and without it.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ import polars as pl
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.scale_units import log_types, within
-from dialometer.analysis.base.wording import criterion_label, listed, system_label
+from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
 from dialometer.analysis.families.common.sensitivity import TITLE as SENSITIVITY
 from dialometer.analysis.families.common.sensitivity import is_decided
 from dialometer.errors import NotEnoughData
@@ -50,8 +51,9 @@ class RuleEffects(Family):
     def run(self, data: StudyData, options: Options) -> Findings:
         """One section."""
         section = section_or_problem(NAME, TITLE, lambda: rules_section(data, options))
+        methods = METHODS if any(part.name == NAME for part in section.parts) else ()
         return Findings(
-            "There is no analysis for this design yet.", "", sections=in_appendix((section,)), methods=METHODS
+            "There is no analysis for this design yet.", "", sections=in_appendix((section,)), methods=methods
         )
 
 
@@ -63,35 +65,45 @@ def rules_section(data: StudyData, options: Options) -> Section:
     if not len(data.judgments) and not len(data.set_aside):
         raise NotEnoughData("there are no judgments yet", remedy="the effect of rules appears with the first")
     rules = [rule for rule in data.study.spec.quality if rule.acts != "arrival"]
-    names = list(dict.fromkeys(rule.rule for rule in rules))
+    kinds = Counter((rule.rule, rule.action) for rule in rules)
     counts: list[tuple[Cell, ...]] = []
     effects: list[tuple[Cell, ...]] = []
     changed = []
+    concerned: set[str] = set()
     has_answer = is_decided(data.study)
-    for name in names:
-        for action in dict.fromkeys(rule.action for rule in rules if rule.rule == name):
-            raters = _concerned(data, name, action)
-            with_rule, without = _sides(data, name, action, raters)
-            n_judgments = len(without) - len(with_rule)
-            counts.append(
-                (name.replace("_", " "), _ACTIONS[action], len(raters), n_judgments if action != "screen_out" else "")
-            )
-            if not n_judgments or has_answer:
-                continue
-            rows, is_other_order = _compared(data.study, with_rule, without, options)
-            effects += [(name.replace("_", " "), _ACTIONS[action], *row) for row in rows]
-            if is_other_order:
-                changed.append(name.replace("_", " "))
-    words = _paragraphs(counts, changed) if not has_answer else (_found(counts), *_elsewhere(counts))
+    for (name, action), n_rules in kinds.items():
+        shown = name.replace("_", " ") + (f" ({n_rules} rules)" if n_rules > 1 else "")
+        raters = _concerned(data, name, action)
+        concerned.update(raters)
+        with_rule, without = _sides(data, name, action, raters)
+        n_judgments = len(without) - len(with_rule)
+        counts.append((shown, _ACTIONS[action], len(raters), n_judgments if action != "screen_out" else ""))
+        if not n_judgments or has_answer:
+            continue
+        rows, is_other_order = _compared(data.study, with_rule, without, options)
+        effects += [(shown, _ACTIONS[action], *row) for row in rows]
+        if is_other_order:
+            changed.append(shown)
+    found = _found(len(rules), len(concerned))
+    words = (found, _elsewhere(data)) if has_answer else _paragraphs(found, counts, changed)
     return Section(NAME, TITLE, words, _tables(counts, effects))
 
 
-def _elsewhere(counts: list[tuple[Cell, ...]]) -> tuple[str, ...]:
-    """Where the effect of the rules on the answer is shown; nothing where they applied to nobody."""
-    if not any(row[2] for row in counts):
-        return ()
-    them = "it" if len(counts) == 1 else "them"
-    return (f"Whether the answer changes without {them} is shown under “{SENSITIVITY}”.",)
+def _elsewhere(data: StudyData) -> str:
+    """Where the effect of the rules on the answer is shown, or why there is none."""
+    excluded, flagged = (_raters(data, action) for action in ("exclude", "flag"))
+    ways = []
+    if data.set_aside["rater"].is_in(excluded).any():
+        ways.append("without the rules that exclude raters")
+    if data.judgments["rater"].is_in(flagged).any():
+        ways.append("if the flagged raters are excluded")
+    if not ways:
+        return "No judgment was excluded or flagged by a rule, so the answer cannot change."
+    return f"Whether the answer changes {' or '.join(ways)} is shown under “{SENSITIVITY}”."
+
+
+def _raters(data: StudyData, action: str) -> list[str]:
+    return data.findings.filter(pl.col("action") == action)["rater"].unique().to_list()
 
 
 _ACTIONS = {"exclude": "excludes", "flag": "only flags", "screen_out": "screens out"}
@@ -197,24 +209,20 @@ def _choices(shown: pl.DataFrame, system: str, confidence: float) -> Estimate:
     return clustered_proportion(np.where(ties, 0.5, best), raters, confidence=confidence)
 
 
-def _found(counts: list[tuple[Cell, ...]]) -> str:
-    n_acting = sum(bool(row[2]) for row in counts)
-    n = len(counts)
-    if n == 1:
-        concerned = counts[0][2]
-        return f"The study has one rule about raters, which applied to {concerned or 'none'} of them."
-    applied = f"{n_acting or 'none'} of them applied to {'raters' if n_acting > 1 else 'a rater'}"
-    return f"The study has {n} rules about raters; {applied}."
+def _found(n_rules: int, n_raters: int) -> str:
+    """How many rules there are, and how many raters broke any of them."""
+    rules = "one rule" if n_rules == 1 else f"{n_rules} rules"
+    applied = "applied" if n_rules == 1 or not n_raters else "together applied"
+    return f"The study has {rules} about raters, which {applied} to {n_of(n_raters, 'rater') if n_raters else 'none'}."
 
 
-def _paragraphs(counts: list[tuple[Cell, ...]], changed: list[str]) -> tuple[str, ...]:
-    n_acting = sum(bool(row[2]) for row in counts)
+def _paragraphs(found: str, counts: list[tuple[Cell, ...]], changed: list[str]) -> tuple[str, ...]:
     paragraphs = [
-        f"{_found(counts)} "
+        f"{found} "
         "Below, every result is shown as it is with the rule and as it would be without it. A rule that only flags "
         "leaves nobody out: there, 'with the rule' is what excluding the flagged raters would give."
     ]
-    if n_acting:
+    if any(row[2] for row in counts):
         paragraphs.append(
             f"The order of the systems changes with {listed(dict.fromkeys(changed))}: say so when you report the result."
             if changed

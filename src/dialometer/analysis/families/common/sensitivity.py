@@ -1,59 +1,49 @@
 """Would a critic's choice change the answer? The primary tests under every other choice that could have been made.
 
-Which raters are excluded, how ratings are normalised, what happens to zeros, which model is used and whether items are a
-sample are decided before the data, but others might have decided otherwise. Each row of the figure changes one of these
-choices and leaves all others as declared (Steegen, Tuerlinckx, Gelman and Vanpaemel 2016 vary them all at once; one at a
-time can be read). The tests come from the deciding family itself, so the declared row is the report's own result.
+Exclusions, normalisation and models are decided before the data, but others might have decided otherwise. Each row of the
+figure changes one of these choices (``other_choices``) and leaves all others as declared (Steegen, Tuerlinckx, Gelman and
+Vanpaemel 2016 vary them all at once; one at a time can be read).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-
-import polars as pl
-from scipy import stats
+from collections.abc import Sequence
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import (
-    ALTERNATIVES,
-    ANALYSES,
-    Family,
-    Findings,
-    Options,
-    OtherChoice,
-    in_appendix,
-    section_or_problem,
-)
-from dialometer.analysis.base.scale_units import log_types
+from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.wording import correction_name, listed, n_of, p_words, system_label
+from dialometer.analysis.families.common.other_choices import (
+    DECLARED,
+    NO_TEST,
+    ChoiceOutcome,
+    all_outcomes,
+    answer_of,
+    changed,
+    contested,
+    is_same,
+    untested,
+)
 from dialometer.analysis.shared.comparisons import (
     compared_systems,
     comparison_title,
-    deciding_family,
-    is_significant,
     p_adjusted,
     p_cell,
     primary_comparison,
 )
-from dialometer.analysis.shared.effect_words import flipped, is_share
-from dialometer.analysis.shared.equivalence import has_margin, is_outside, shown_with_margin
-from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.analysis.shared.effect_words import is_share
+from dialometer.analysis.shared.equivalence import has_margin, shown_with_margin
+from dialometer.errors import NotEnoughData
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval
-from dialometer.report.numbers import shared_digits, write_estimate
+from dialometer.report.numbers import PERCENTAGE_POINTS, shared_digits, write_estimate
 
 NAME, TITLE = "sensitivity", "Would a critic's choice change the answer?"
-DECLARED, REPORTED = "Confirmatory analysis", "Analysis of this report"
-"""What the other choices are held against: where nothing was declared it is not confirmatory."""
 SAME, OTHER = "Same answer", "Other answer"
-NO_TEST = "no test"
-EXCLUSIONS, ZEROS, ITEMS = "Exclusions", "Zeros", "Items"
+DIRECT_VOTES = "Direct votes"
 NO_CHOICES = (
     "No other choice applies to the comparison “{}”: no rater is excluded or flagged, and no other test of it here gives "
     "other numbers."
@@ -72,21 +62,25 @@ class Sensitivity(Family):
     def run(self, data: StudyData, options: Options) -> Findings:
         """One section with one figure."""
         section = section_or_problem(NAME, TITLE, lambda: sensitivity_section(data, options))
+        tables = [part for part in section.parts if isinstance(part, Table)]
+        kinds = dict.fromkeys(str(row[0]).split(":")[0].lower() for table in tables for row in table.rows[1:])
+        methods = (_method(list(kinds)),) if kinds else ()
         return Findings(
-            "There is no analysis for this design yet.", "", sections=in_appendix((section,)), methods=METHODS
+            "There is no analysis for this design yet.", "", sections=in_appendix((section,)), methods=methods
         )
 
 
 ANALYSES.register("sensitivity")(Sensitivity())
 
-METHODS = (
-    Method(
+
+def _method(kinds: Sequence[str]) -> Method:
+    """What was done, with the kinds of choices that there were."""
+    return Method(
         "whether other choices change the answer",
-        "the primary tests again under one other choice at a time: exclusions, normalisation, zeros, model, items",
+        f"the primary tests again under one other choice at a time: {', '.join(kinds)}",
         "a result that depends on such a choice must say so",
         "Steegen, Tuerlinckx, Gelman & Vanpaemel 2016; Simonsohn, Simmons & Nelson 2020",
-    ),
-)
+    )
 
 
 def is_decided(study: Study) -> bool:
@@ -98,34 +92,6 @@ def is_decided(study: Study) -> bool:
         return False
     able = (family for name in ANALYSES if type(family := ANALYSES.get(name)).decides is not Family.decides)
     return any(family.fits(study) and family.decides(study, comparison) for family in able)
-
-
-@dataclass(frozen=True)
-class ChoiceOutcome:
-    """The primary tests under one choice; ``problem`` says why there are none."""
-
-    kind: str
-    label: str
-    tests: Mapping[str, Estimate]
-    problem: str = ""
-    claim: str = ""
-
-    @property
-    def name(self) -> str:
-        """How the choice is called in the figure."""
-        about = f" ({self.claim})" if self.claim else ""
-        return f"{self.kind}: {self.label}{about}" if self.label else self.kind
-
-    def only(self, labels: Collection[str]) -> ChoiceOutcome:
-        """With some of the tests."""
-        return replace(self, tests={label: test for label, test in self.tests.items() if label in labels})
-
-    def turned(self, labels: Mapping[str, str]) -> ChoiceOutcome:
-        """With some tests the other way round, under their new labels."""
-        tests = {
-            labels.get(label, label): flipped(test) if label in labels else test for label, test in self.tests.items()
-        }
-        return replace(self, tests=tests)
 
 
 def _asked(comparison: Comparison, declared: ChoiceOutcome) -> list[str]:
@@ -161,186 +127,32 @@ def _turned_labels(study: Study, comparison: Comparison, declared: ChoiceOutcome
 def sensitivity_section(data: StudyData, options: Options) -> Section:
     """The figure, the table behind it and a sentence that says whether all choices agree."""
     comparison = primary_comparison(data.study)
-    declared, outcomes = all_outcomes(data, comparison, options)
+    declared, made = all_outcomes(data, comparison, options)
     if not declared.tests:
         raise NotEnoughData("the primary comparison has no test yet", remedy="collect judgments first")
+    equal = [outcome.name for outcome in made if _is_equal(declared, outcome)]
+    outcomes = [outcome for outcome in made if not _is_equal(declared, outcome)]
     asked = _asked(comparison, declared)
     declared, outcomes = declared.only(asked), [outcome.only(asked) for outcome in outcomes]
     turned = _turned_labels(data.study, comparison, declared)
     declared, outcomes = declared.turned(turned), [outcome.turned(turned) for outcome in outcomes]
     shown = contested(declared, outcomes)
+    rest = (
+        (f"Without a row, because all numbers are those of {_called(declared)}: {'; '.join(equal)}.",) if equal else ()
+    )
     if not outcomes:
-        return Section(NAME, TITLE, (NO_CHOICES.format(comparison_title(comparison)),))
+        return Section(NAME, TITLE, (NO_CHOICES.format(comparison_title(comparison)), *rest))
     return Section(
         NAME,
         TITLE,
-        _paragraphs(comparison, declared, outcomes, shown),
+        (*_paragraphs(comparison, declared, outcomes, shown), *rest),
         (_figure(comparison, declared, outcomes, shown), _table(declared, outcomes, shown, options.correction)),
     )
 
 
-def all_outcomes(
-    data: StudyData, comparison: Comparison, options: Options
-) -> tuple[ChoiceOutcome, list[ChoiceOutcome]]:
-    """The declared tests, and those under every other choice; choices that leave the data as they are do not appear."""
-    family = deciding_family(data.study, comparison)
-    tests = family.primary_tests(data, comparison, options)
-    declared = ChoiceOutcome(DECLARED if data.study.spec.analysis.comparisons else REPORTED, "", _with_intervals(tests))
-    choices = [*exclusion_choices(data, comparison, options)]
-    for name in ALTERNATIVES:
-        choices += ALTERNATIVES.get(name)(data, comparison, options)
-    choices += family.alternatives(data, comparison, options)
-    made = [_outcome(choice) for choice in choices]
-    return declared, [outcome for outcome in made if not (outcome.claim and _is_same(declared, outcome))]
-
-
-def _is_same(declared: ChoiceOutcome, other: ChoiceOutcome) -> bool:
-    """Whether all numbers are equal: the declared analysis makes this claim already, as where nothing is a sample of items."""
-    return declared.tests.keys() == other.tests.keys() and all(
-        _is_close(test.value, other.tests[label].value) and _is_close(test.p_value, other.tests[label].p_value)
-        for label, test in declared.tests.items()
-    )
-
-
-def _is_close(first: float, second: float) -> bool:
-    """Equal up to rounding: two ways to the same number differ in the last digits."""
-    return math.isclose(first, second, rel_tol=1e-6, abs_tol=1e-9) or (math.isnan(first) and math.isnan(second))
-
-
-def _with_intervals(tests: Mapping[str, Estimate]) -> dict[str, Estimate]:
-    """Tests that power analysis repeats come without intervals; here Student's are added."""
-    return {label: _with_interval(test) for label, test in tests.items()}
-
-
-def _with_interval(test: Estimate) -> Estimate:
-    error = float(test.details.get("standard_error", math.nan))
-    if not test.is_known or test.has_interval or not test.df or not error > 0:
-        return test
-    half = float(stats.t.isf((1 - test.confidence) / 2, max(test.df[0], 0.5))) * error
-    return replace(test, low=test.value - half, high=test.value + half, interval_method="Student's t")
-
-
-def _outcome(choice: OtherChoice) -> ChoiceOutcome:
-    try:
-        tests = _with_intervals(choice.tests())
-    except DialometerError as error:
-        return ChoiceOutcome(choice.kind, choice.label, {}, str(error), choice.claim)
-    known = [test for test in tests.values() if not math.isnan(p_adjusted(test))]
-    problem = "" if known else next((note for test in tests.values() for note in test.notes), "no test")
-    return ChoiceOutcome(choice.kind, choice.label, tests if known else {}, problem, choice.claim)
-
-
-def answer_of(test: Estimate | None) -> str:
-    """What a test says: nothing, or in which direction; two choices agree where they say the same."""
-    if test is None or math.isnan(p_adjusted(test)):
-        return NO_TEST
-    if "lower_bound" in test.details:
-        return "shown" if is_significant(test) else "beyond the margin" if is_outside(test) else "not shown"
-    if not is_significant(test):
-        return "not significant"
-    return "higher" if test.value > float(test.details.get("null", 0.0)) else "lower"
-
-
-def changed(declared: ChoiceOutcome, other: ChoiceOutcome) -> list[str]:
-    """The tests on which another choice gives another answer; what it cannot test is no other answer."""
-    now = {label: answer_of(other.tests.get(label)) for label in declared.tests}
-    return [label for label, test in declared.tests.items() if now[label] not in (NO_TEST, answer_of(test))]
-
-
-def untested(declared: ChoiceOutcome, other: ChoiceOutcome) -> list[str]:
-    """The tests that another choice cannot make although the declared analysis can."""
-    return [
-        label
-        for label, test in declared.tests.items()
-        if answer_of(test) != NO_TEST == answer_of(other.tests.get(label))
-    ]
-
-
-def contested(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome]) -> str:
-    """The test that the figure shows: the one that most choices change, those of the same claim first; else the clearest."""
-    n_changes = dict.fromkeys(declared.tests, 0)
-    for outcome in outcomes:
-        for label in changed(declared, outcome) if outcome.tests else ():
-            n_changes[label] += 1 if outcome.claim else len(outcomes)
-    sure = {label: p for label, test in declared.tests.items() if not math.isnan(p := p_adjusted(test))}
-    plain = {label: declared.tests[label].p_value for label in sure}
-    return max(n_changes, key=lambda label: (n_changes[label], -sure.get(label, 2.0), -plain.get(label, 2.0)))
-
-
-# What applies to data of every kind.
-
-
-def exclusion_choices(data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
-    """Nobody excluded, each rule alone, all that rules flag excluded, and only raters who finished; without repetitions."""
-    everyone = pl.concat([data.judgments, data.set_aside], how="diagonal") if len(data.set_aside) else data.judgments
-    raters = set(everyone["rater"].unique())
-    declared = frozenset(data.judgments["rater"].unique())
-    flags = {
-        action: {
-            rule: set(own["rater"]) & raters
-            for (rule,), own in data.findings.filter(pl.col("action") == action).group_by("rule", maintain_order=True)
-        }
-        for action in ("exclude", "flag")
-    }
-    kept = {"nobody excluded": frozenset(raters)}
-    kept |= {
-        f"only by the rule {rule.replace('_', ' ')}": frozenset(raters - own) for rule, own in flags["exclude"].items()
-    }
-    kept |= {
-        f"also those whom the rule {rule.replace('_', ' ')} flags": declared - own
-        for rule, own in flags["flag"].items()
-    }
-    if len(flags["flag"]) > 1:
-        kept["also all who are flagged"] = declared - set().union(*flags["flag"].values())
-    finished = data.sessions.filter(pl.col("state") == "completed")["rater"]
-    kept["only raters who finished"] = declared & set(finished)
-    seen = {declared, frozenset[str]()}
-    choices = []
-    for label, chosen in kept.items():
-        if chosen not in seen:
-            seen.add(chosen)
-            rows = everyone.filter(pl.col("rater").is_in(list(chosen)))
-            choices.append(_again(EXCLUSIONS, label, _with_raters(data, rows, chosen), comparison, options))
-    return choices
-
-
-def _with_raters(data: StudyData, judgments: pl.DataFrame, raters: frozenset[str]) -> StudyData:
-    inside = pl.col("rater").is_in(list(raters))
-    return replace(data, judgments=judgments, sessions=data.sessions.with_columns((~inside).alias("is_excluded")))
-
-
-def _again(kind: str, label: str, data: StudyData, comparison: Comparison, options: Options) -> OtherChoice:
-    """The deciding family's own tests on other data or with other settings."""
-    family = deciding_family(data.study, comparison)
-    return OtherChoice(kind, label, partial(family.primary_tests, data, comparison, options))
-
-
-@ALTERNATIVES.register("zeros")
-def zero_choices(data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
-    """The other rule for magnitudes of zero, where there are any."""
-    types = log_types(data.study)
-    if not types or not len(data.judgments.filter(pl.col("scale").is_in(types) & (pl.col("value") <= 0))):
-        return []
-    words = {"exclude": "excluded", "half_minimum": "half of the rater's smallest number"}
-    analysis = data.study.spec.analysis
-    made = []
-    for rule, label in words.items():
-        if rule == analysis.zeros:
-            continue
-        spec = data.study.spec.model_copy(update={"analysis": analysis.model_copy(update={"zeros": rule})})
-        study = replace(data.study, spec=spec)
-        made.append(_again(ZEROS, label, replace(data, study=study), comparison, options))
-    return made
-
-
-@ALTERNATIVES.register("items")
-def item_choices(data: StudyData, comparison: Comparison, options: Options) -> list[OtherChoice]:
-    """Items as all that the claim is about, or as a sample of others: whichever was not declared."""
-    if comparison.between == "factor":  # raters of all levels judge the same items, which cancel
-        return []
-    label, claim = ("a sample", "other items too") if options.has_fixed_items else ("fixed", "these items only")
-    other = replace(options, has_fixed_items=not options.has_fixed_items)
-    return [replace(_again(ITEMS, label, data, comparison, other), claim=claim)]
+def _is_equal(declared: ChoiceOutcome, outcome: ChoiceOutcome) -> bool:
+    """Whether a choice that makes another claim changes no number: the declared analysis makes that claim already."""
+    return bool(outcome.claim) and is_same(declared, outcome)
 
 
 # Words, table and figure.
@@ -354,7 +166,7 @@ def _paragraphs(
     different = [outcome for outcome in same if changed(declared, outcome)]
     apart = [outcome for outcome in made if outcome.claim and changed(declared, outcome)]
     n_tests = len(declared.tests)
-    held_against = f"the {declared.kind[0].lower()}{declared.kind[1:]}"
+    held_against = _called(declared)
     is_tested = not any(untested(declared, outcome) for outcome in same)
     every = (
         f" in all of its {n_tests} tests"
@@ -379,7 +191,8 @@ def _paragraphs(
     else:
         n_agree = len(same) - len(different)
         changes = "; ".join(_changes(declared, outcome) for outcome in different)
-        counted = f"{n_agree or 'None'} of {len(same)} other choices that make the same claim {'agree' if n_agree > 1 else 'agrees'}"
+        counted = f"{n_agree or ('Neither' if len(same) == 2 else 'None')} of the {len(same)} other choices that make the same claim "
+        counted += "agree" if n_agree > 1 else "agrees"
         who = "The one other choice that makes the same claim does not agree" if len(same) == 1 else counted
         paragraphs.append(f"{who} with {held_against}. The answer changes under: {changes}.")
     if apart:
@@ -388,10 +201,11 @@ def _paragraphs(
         verb = "gives" if len(apart) == 1 else "give"
         paragraphs.append(f"{rows} another claim (named in brackets) {verb} another answer: {changes}.")
     if n_tests > 1:
-        why = "the clearest one"
+        which = "the clearest of the tests"
         if different or apart:
-            why = f"the one that most choices that make {'the same' if different else 'another'} claim change"
-        paragraphs.append(f"Shown is one of the tests, {why}: “{shown}”.")
+            claim = "the same" if different else "another"
+            which = f"a test whose answer changes under the largest number of the choices that make {claim} claim"
+        paragraphs.append(f"Shown is {which}: “{shown}”.")
     failed = [f"{outcome.name} ({outcome.problem.rstrip('.')})" for outcome in outcomes if not outcome.tests]
     failed += [
         f"{outcome.name}, for {listed(f'“{label}”' for label in missing)}"
@@ -401,6 +215,10 @@ def _paragraphs(
     if failed:
         paragraphs.append(f"Without a test: {'; '.join(failed)}.")
     return tuple(paragraphs)
+
+
+def _called(declared: ChoiceOutcome) -> str:
+    return f"the {declared.kind[0].lower()}{declared.kind[1:]}"
 
 
 def _named(outcomes: Sequence[ChoiceOutcome], name: str) -> ChoiceOutcome:
@@ -450,17 +268,34 @@ def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: st
             Column("choice", "Choice"),
             Column("estimate", "Estimate", "percent_estimate" if is_percent else "estimate"),
             Column("p", f"p ({correction_name(correction)})", "p_value"),
-            Column("agrees", "Same answer"),
+            Column("agrees", f"{SAME} in all {len(declared.tests)} tests" if len(declared.tests) > 1 else SAME),
             Column("n_changed", f"Tests changed, of {len(declared.tests)}", "count"),
         ),
         tuple(rows),
-        caption=f"Estimates of “{shown}”. Those of other units are rescaled to that of the first row by the standard "
-        "deviations of the judgments. Confidence intervals are not corrected for the number of tests, p-values are.",
+        caption=_units_caption(outcomes, shown),
     )
+
+
+def _units_caption(outcomes: Sequence[ChoiceOutcome], shown: str) -> str:
+    """What the estimates are of, and how those in other units became comparable."""
+    tests = [(outcome.kind, outcome.tests[shown]) for outcome in outcomes if shown in outcome.tests]
+    words = [f"Estimates of “{shown}”."]
+    if any("rescaled_by" in test.details for _, test in tests):
+        words.append(
+            "Those in other units are rescaled to the unit of the first row by the standard deviations of the judgments."
+        )
+    if any(kind == DIRECT_VOTES and test.unit == "log odds" for kind, test in tests):
+        words.append(
+            "Direct votes are given as the log odds of the share of points (a tie counts half), which is not the model's "
+            "strength where there are ties."
+        )
+    return " ".join([*words, "Confidence intervals are not corrected for the number of tests, p-values are."])
 
 
 def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: str) -> Figure:
     dots, is_percent, null, is_ratio = [], False, 0.0, False
+    this = "This test: " if len(declared.tests) > 1 else ""
+    same, other = (f"{this}{words.lower()}" if this else words for words in (SAME, OTHER))
     for outcome in (declared, *outcomes):
         test = outcome.tests.get(shown)
         if test is None or not test.is_known:
@@ -468,19 +303,17 @@ def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[
         made, is_share = shown_with_margin(test)
         is_percent, is_ratio = is_percent or is_share, is_ratio or bool(test.details.get("is_log"))
         null = 1.0 if is_ratio else float(test.details.get("null", 0.0))
-        is_same = answer_of(test) == answer_of(declared.tests[shown])
-        group = declared.kind if outcome is declared else SAME if is_same else OTHER
+        agrees = answer_of(test) == answer_of(declared.tests[shown])
+        group = declared.kind if outcome is declared else same if agrees else other
         dots.append(Dot(outcome.name, made, group))
-    unit = "share of choices" if is_percent else "ratio" if is_ratio else "difference"
-    unit += f", {declared.tests[shown].unit}" if declared.tests[shown].unit == "log odds" else ""
     bounds = _bounds(declared.tests[shown], is_ratio) if has_margin(comparison) else ()
     spec = dot_interval(
         sorted(dots, key=lambda dot: dot.group != declared.kind),
-        value_title=unit,
+        value_title="share of choices" if is_percent else "ratio" if is_ratio else _difference(declared.tests[shown]),
         reference=null,
         bounds=bounds,
         is_percent=is_percent,
-        group_order=[group for group in (declared.kind, OTHER, SAME) if any(dot.group == group for dot in dots)],
+        group_order=(declared.kind, other, same),  # all three, so that a colour means the same in every report
     )
     digits = shared_digits((dot.estimate for dot in dots), 1 if is_percent else 2, is_percent=is_percent)
     words = "; ".join(
@@ -494,6 +327,18 @@ def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[
         spec,
         f"The primary result and what it becomes under other choices, with confidence intervals. {words}.",
         caption="Whether a row gives the same answer follows from its corrected test; the confidence intervals are not corrected.",
+    )
+
+
+def _difference(test: Estimate) -> str:
+    """The title of an axis of differences, with what they are counted in."""
+    counted = test.unit if test.unit == "log odds" else str(test.details.get("quantity", ""))
+    return (
+        "difference of shares"
+        if counted == PERCENTAGE_POINTS
+        else f"difference, {counted}"
+        if counted
+        else "difference"
     )
 
 
