@@ -131,6 +131,10 @@ def test_rules_for_ties():
     assert report.details["share_against"] == pytest.approx(10 / 60)
     assert "ties counted as answers" in report.method
     assert all("5 cannot tell excluded" in estimate.notes for estimate in (drop, half, report))
+    assert drop.method.endswith("; ties and “cannot tell” excluded")
+    assert half.method.endswith("; ties counted as half, “cannot tell” excluded")
+    assert preference(30, 10).method == "preference, exact binomial test on decisive answers"
+    assert "cannot tell" not in preference(30, 10, 2).method
     with pytest.raises(DialometerError, match="negative"):
         preference(-1, 3)
 

@@ -57,6 +57,16 @@ def test_what_was_never_seen_may_happen(n_raters: int, n_items: int) -> None:
     assert found.p_value == pytest.approx(stats.binomtest(n, n).pvalue)
 
 
+def test_an_interval_that_is_cut_says_so() -> None:
+    rater, item = crossed(6, 4)
+    y = np.where(item == 0, 0.0, 1.0)
+    fit = TwoWayContrasts(y, np.ones((24, 1)), rater, item)
+    cut, free = (fit.contrast([1.0], limit=limit, n=24) for limit in (1.0, 9.0))
+    assert (cut.high, free.high > 1) == (1.0, True)
+    assert cut.interval_method == f"{free.interval_method}, cut at the ends of the scale"
+    assert (cut.low, cut.p_value) == (free.low, free.p_value)
+
+
 def test_nothing_but_middle_answers_is_no_test() -> None:
     rater, item = crossed(5, 5)
     found = TwoWayContrasts(np.zeros(25), np.ones((25, 1)), rater, item).contrast([1.0], limit=1.0, n=25)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+CUT = "cut at the ends of the scale"
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -42,6 +44,17 @@ class Estimate:
     def with_note(self, note: str) -> Estimate:
         """The same estimate with one more remark for the reader."""
         return replace(self, notes=(*self.notes, note))
+
+    def within(self, low: float, high: float) -> Estimate:
+        """The same with its interval cut at the ends of what is possible, which its method says; the coverage stays."""
+        if not self.has_interval or (self.low >= low and self.high <= high):
+            return self
+        return replace(
+            self,
+            low=min(max(self.low, low), high),
+            high=max(min(self.high, high), low),
+            interval_method=", ".join(dict.fromkeys(word for word in (self.interval_method, CUT) if word)),
+        )
 
     def __str__(self) -> str:
         if not self.is_known:

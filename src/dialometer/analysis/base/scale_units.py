@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from dialometer.model.design import Block
@@ -88,19 +88,9 @@ def unit_words(unit: Unit) -> str:
     return {"log": "rating", "points": "rating", "percent": "rating, % of the scale", "z": "rating, z"}[unit]
 
 
-CUT = "cut at the ends of the scale"
-
-
 def within(estimate: Estimate, low: float, high: float) -> Estimate:
-    """The estimate with its interval cut at the ends of what is possible, which its method says; the coverage stays."""
-    if not estimate.has_interval or (estimate.low >= low and estimate.high <= high):
-        return estimate
-    return replace(
-        estimate,
-        low=min(max(estimate.low, low), high),
-        high=max(min(estimate.high, high), low),
-        interval_method=", ".join(dict.fromkeys(word for word in (estimate.interval_method, CUT) if word)),
-    )
+    """The estimate with its interval cut at the ends of the scale."""
+    return estimate.within(low, high)
 
 
 def difference_within(estimate: Estimate, low: float, high: float) -> Estimate:

@@ -31,7 +31,7 @@ from scipy import stats
 
 from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.clustered.preference import NO_DECISIVE, TieRule, binomial_test, rule_words
+from dialometer.stats.clustered.preference import NO_DECISIVE, TieRule, binomial_test, with_rules
 from dialometer.stats.clustered.proportion import clopper_pearson_interval, wilson_interval
 from dialometer.stats.observations import Floats, check_confidence, codes, missing_note, numbers, same_length
 
@@ -278,9 +278,9 @@ def clustered_preference(
         "n_ties": int(np.sum(is_tie)),
         "n_cannot_tell": int(np.sum(is_unknown)),
     }
-    rules = f"; {rule_words(ties, cannot_tell)}"
     if counts["n_for"] + counts["n_against"] == 0:
-        return unknown(f"preference, cluster-robust by rater{rules}", NO_DECISIVE, n=int(is_kept.sum()), label=label)
+        method = with_rules("preference, cluster-robust by rater", ties, cannot_tell, counts)
+        return unknown(method, NO_DECISIVE, n=int(is_kept.sum()), label=label)
     score = np.where(is_half, 0.5, np.where(choice == 1, 1.0, 0.0))
     share = clustered_proportion(
         score[is_kept], ids[is_kept], working=working, sandwich=sandwich, confidence=confidence, label=label
@@ -294,7 +294,7 @@ def clustered_preference(
     return Estimate(
         value=share.value,
         n=share.n,
-        method=share.method + rules,
+        method=with_rules(share.method, ties, cannot_tell, counts),
         low=share.low,
         high=share.high,
         confidence=confidence,

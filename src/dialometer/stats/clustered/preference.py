@@ -18,6 +18,7 @@ Magnini (SCAI 2018).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -33,11 +34,14 @@ TieRule = Literal["drop", "half", "report"]
 _RULE_WORDS: dict[TieRule, str] = {"drop": "excluded", "half": "counted as half", "report": "counted as answers"}
 
 
-def rule_words(ties: TieRule, cannot_tell: TieRule) -> str:
-    """What is done with ties and "cannot tell", for the method of an estimate."""
-    if ties == cannot_tell:
-        return f"ties and “cannot tell” {_RULE_WORDS[ties]}"
-    return f"ties {_RULE_WORDS[ties]}, “cannot tell” {_RULE_WORDS[cannot_tell]}"
+def with_rules(method: str, ties: TieRule, cannot_tell: TieRule, counts: Mapping[str, int]) -> str:
+    """The method of an estimate with what is done with ties and "cannot tell", as far as there are any."""
+    rules = {"ties": (counts["n_ties"], ties), "“cannot tell”": (counts["n_cannot_tell"], cannot_tell)}
+    given = {name: _RULE_WORDS[rule] for name, (count, rule) in rules.items() if count}
+    if len(given) == 2 and len(set(given.values())) == 1:
+        given = {" and ".join(given): _RULE_WORDS[ties]}
+    words = ", ".join(f"{name} {rule}" for name, rule in given.items())
+    return f"{method}; {words}" if words else method
 
 
 ChoiceTest = Literal["exact", "chi2", "chi2-yates"]
@@ -129,7 +133,7 @@ def preference(
     undecided = {"ties": (n_ties, ties), "cannot tell": (n_cannot_tell, cannot_tell)}
     n_halves = sum(count for count, rule in undecided.values() if rule == "half")
     n = decisive + sum(count for count, rule in undecided.values() if rule != "drop")
-    method = f"preference, {_test_name(test)} on decisive answers; {rule_words(ties, cannot_tell)}"
+    method = with_rules(f"preference, {_test_name(test)} on decisive answers", ties, cannot_tell, counts)
     if decisive == 0:
         return unknown(method, NO_DECISIVE, n=n, label=label)
     successes = n_for + n_halves / 2

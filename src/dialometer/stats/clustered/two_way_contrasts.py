@@ -93,8 +93,8 @@ class TwoWayContrasts:
             value=value,
             n=n,
             method=f"{method}, t-test",
-            low=max(value - half, -limit),
-            high=min(value + half, limit),
+            low=value - half,
+            high=value + half,
             confidence=self.confidence,
             interval_method="Student's t, degrees of freedom by the weight of raters and items",
             statistic=value / error,
@@ -102,7 +102,7 @@ class TwoWayContrasts:
             p_value=float(2 * stats.t.sf(abs(value) / error, df)),
             label=label,
             details={**details, "standard_error": error},
-        )
+        ).within(-limit, limit)
 
     def _unanimous(
         self, value: float, limit: float, n_clusters: float, n: int, label: str, method: str, details: dict[str, int]

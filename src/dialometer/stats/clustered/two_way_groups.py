@@ -143,15 +143,16 @@ def _difference(y: Floats, is_first: Floats, raters: ArrayLike, items: ArrayLike
     if error < 1e-12:
         return blank.with_note("no test: neither raters nor items differ between the two")
     half = float(stats.t.isf((1 - level) / 2, df)) * error
+    limit = 1.0 if _is_share(y) else math.inf
     return replace(
         blank,
-        low=max(value - half, -1.0) if _is_share(y) else value - half,
-        high=min(value + half, 1.0) if _is_share(y) else value + half,
+        low=value - half,
+        high=value + half,
         interval_method="Student's t with the degrees of freedom of the design",
         statistic=value / error,
         df=(df,),
         p_value=float(2 * stats.t.sf(abs(value) / error, df)),
-    )
+    ).within(-limit, limit)
 
 
 def _is_share(y: Floats) -> bool:
