@@ -25,7 +25,7 @@ from dialometer.analysis.base.wording import (
 from dialometer.analysis.families.ratings.systems import MOST_LEVELS
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
-from dialometer.report.charts import Dot, dot_interval
+from dialometer.report.charts import COEFFICIENT, Dot, dot_interval
 from dialometer.stats.agreement.gwet import gwet_coefficient
 from dialometer.stats.agreement.kappa import cohen_kappa
 from dialometer.stats.agreement.krippendorff_alpha import interval_alpha, krippendorff_alpha
@@ -382,7 +382,7 @@ def _figure(measures: Measures, reliabilities: dict[str, Reliability]) -> Figure
     return Figure(
         "rating_agreement",
         "Agreement by criterion",
-        dot_interval(dots, value_title="intraclass correlation"),
+        dot_interval(dots, value_title="intraclass correlation", limits=COEFFICIENT),
         alt=f"Intraclass correlation by criterion. {details}.",
     )
 

@@ -36,6 +36,7 @@ from dialometer.analysis.shared.subgroups import RaterGroups
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Method, Section, Table
 from dialometer.model.study import Study
+from dialometer.report.charts import COEFFICIENT
 from dialometer.stats.icc.difference import icc_difference, paired_icc_difference
 from dialometer.stats.observations import Floats, Ints
 
@@ -114,7 +115,7 @@ def condition_figure(study: Study, measures: Measures, reliabilities: dict[str, 
     return Figure(
         "consistency_by_condition",
         "Consistency by condition and criterion",
-        cell_chart(study, dots, "ICC of one rating"),
+        cell_chart(study, dots, "ICC of one rating", COEFFICIENT),
         alt=f"Intraclass correlation with its confidence interval in every condition. {details}.",
         caption="The higher, the more the raters of a condition agree on which responses are better.",
     )
