@@ -78,6 +78,8 @@ def test_the_report_and_the_same_from_an_export(held, tmp_path):
     report = analyse(study, store, n_resamples=100)
     outcomes = table_of(report, "leaderboard-outcomes")
     assert sum(row[2] for row in outcomes.rows) == 36
+    section = next(section for section in report.sections if section.name == "leaderboard-outcomes")
+    assert section.paragraphs[0].startswith("Overall: 36 votes, "), "other questions are counted elsewhere"
     assert [column.name for column in outcomes.columns][5:7] == ["tied", "both_bad"]
     assert len(table_of(report, "leaderboard-conversations").rows) == 3
     assert "conversations of their own" in str(report), "raters of an arena do not judge the same things"

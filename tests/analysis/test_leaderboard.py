@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from dialometer.analysis.base.data import ANSWER_COLUMNS, data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.votes.agreement import choice_counts
 from dialometer.analysis.families.votes.rankings import rank_systems
+from dialometer.analysis.families.votes.style_sections import WORTH, style_method
 from dialometer.analysis.families.votes.system_votes import duplicate_votes, system_votes
 from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.analysis.shared.effect_words import flipped, readable
@@ -26,7 +28,7 @@ from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import PairItem, ResponsesItem, Transcript
-from dialometer.model.report import Table
+from dialometer.model.report import Column, Figure, Section, Table
 from dialometer.model.study import System
 from dialometer.simulate.judgment_arrays import simulate_judgments
 from dialometer.simulate.rater import Habits
@@ -143,7 +145,10 @@ def test_gold_systems_are_not_ranked_but_named(study):
     votes = system_votes(data)
     assert votes.systems == ("Fern", "Moss", "Reed", "Clove")
     assert votes.votes.n == len(rows) - 4
-    assert any("Check (sensible) and Check (faulty) only serve" in warning for warning in run(data).warnings)
+    assert any(
+        "Check (sensible) and Check (faulty) are used only for practice or checks" in warning
+        for warning in run(data).warnings
+    )
 
 
 def test_the_advantage_of_the_first_place_is_taken_out(study):
@@ -154,6 +159,49 @@ def test_the_advantage_of_the_first_place_is_taken_out(study):
     strength = one.strengths["Fern"].value - one.strengths["Clove"].value
     assert strength == pytest.approx(TRUE["fern"] - TRUE["clove"], abs=0.35)
     assert "mattered for" in next(s for s in run(data).sections if s.name == "leaderboard-model").paragraphs[0]
+
+
+def test_points_of_the_first_position_stand_beside_what_equal_systems_would_give(study):
+    """Both count ties as half wins: Davidson's model, integrated here by hand."""
+    data = data_of(study, rows_from(study, TRUE, n_raters=40, tie=0.8, position=0.6))
+    found = run(data)
+    shown = table(found, "position")
+    row = next(row for row in rows_of(shown) if row["question"] == "Engagingness")
+    one = rank_systems(system_votes(data).on(("engagingness",)), "one", OPTIONS, is_order_drawn=True)
+    ahead, tied = np.exp(one.position.value / 2), one.tie.value
+    assert row["first_expected"] == pytest.approx((ahead + tied / 2) / (ahead + 1 / ahead + tied))
+    outcome = one.votes.outcome
+    assert row["first_points"] == pytest.approx(((outcome == 1) + (outcome == 0) / 2).mean())
+    assert shown.notes[0] == "A win is one point, a tie half a point, in both columns."
+
+
+def test_where_nobody_tied_nothing_is_said_of_ties(study):
+    found = run(data_of(study, rows_from(study, TRUE, n_raters=12)))
+    assert "tie" not in [column.name for column in table(found, "position").columns]
+    words = str([found.sections, found.methods, found.figure, found.answer])
+    assert not re.search(r"(?<!')\b([Tt]ies?|Davidson)\b(?!')", words), "but for names of details, in quotes"
+    tied = str(run(data_of(study, rows_from(study, TRUE, n_raters=12, tie=0.6))).methods)
+    assert "Davidson 1970" in tied
+
+
+def test_what_the_leaderboard_shows_is_explained(study):
+    found = run(data_of(study, rows_from(study, TRUE, n_raters=12)))
+    caption = table(found, "board").caption
+    assert "the share of 10,000 draws from the estimated sampling distribution of the strengths" in caption
+    assert "the tests of each pair of systems leave open" in caption
+    assert "dashed line: 50%, the average. “Rank”: the ranks that the tests leave open." in found.figure.caption
+    figures = [part for section in found.sections for part in section.parts if isinstance(part, Figure)]
+    assert next(part for part in figures if part.name.endswith("questions-figure")).caption
+
+
+def test_methods_of_style_name_the_covariates_that_were_used():
+    worth = Estimate(0.4, 90, "Bradley-Terry", interval_method="two-way jackknife over raters, Student's t")
+    columns = (Column("feature", ""), Column("worth", "", "estimate"), Column("p", "", "p_value"))
+    shown = Table(WORTH, "", columns, (("Length (words)", worth, 0.1), ("Headings", worth, 0.2)))
+    method = style_method(Section("style", "", parts=(shown,)))
+    assert method.method == (
+        "Bradley-Terry, relative differences as covariates (length (words) and headings), two-way jackknife over raters, Student's t"
+    )
 
 
 def test_ties_get_a_parameter_of_their_own(study):
@@ -263,7 +311,13 @@ def test_subgroups_compare_points(study):
     raters = data.sessions["rater"].to_list()
     rows = [(r, "post", "chatbot_experience", "", ("Never", "Every day")[k % 2], None) for k, r in enumerate(raters)]
     data = dataclasses.replace(data, answers=pl.DataFrame(rows, schema=ANSWER_COLUMNS, orient="row"))
-    shown = rows_of(table(run(data), "subgroup-chatbot_experience"))
+    found = run(data)
+    assert (
+        "“p (groups differ)” is the smallest p-value of all pairs"
+        in table(found, "subgroup-chatbot_experience").caption
+    )
+    assert "subgroups of raters" in [method.what for method in found.methods]
+    shown = rows_of(table(found, "subgroup-chatbot_experience"))
     votes = system_votes(data).votes
     fern = next(row for row in shown if row["system"] == "Fern")
     met = (votes.first == 0) | (votes.second == 0)
@@ -540,6 +594,13 @@ def test_agreement_of_raters_on_the_same_pair(study):
     assert shown[0]["pairs"] == len(same)
     assert shown[0]["agreeing"].value == pytest.approx(np.mean(same))
     assert shown[0]["alpha"].value != pytest.approx(shown[0]["alpha_decided"].value)
+    notes = table(run(data_of(study, rows)), "agreement").notes
+    assert notes[1] == "Ties and “cannot tell” are answers of their own in the first column of alpha."
+    none = [
+        (*row[:-1], "cannot_tell") if k % 17 == 0 else row for k, row in enumerate(rows_from(study, TRUE, n_raters=15))
+    ]
+    notes = table(run(data_of(study, none)), "agreement").notes
+    assert notes[1] == "“Cannot tell” is an answer of its own in the first column of alpha."
 
 
 @pytest.mark.parametrize(("n_raters", "taste_sd"), [(6, 0.4), pytest.param(15, 0.0, marks=pytest.mark.slow)])

@@ -146,6 +146,10 @@ def test_more_systems_than_can_be_profiled_are_read_by_their_standard_errors(mon
     assert wald.tests(rows).roots[0] == pytest.approx(profiled.tests(rows).roots[0], rel=0.05)
     one, two = (c.estimates(rows, ["x"], n=1)[0] for c in (wald, profiled))
     assert (one.low, one.high) == pytest.approx((two.low, two.high), rel=0.1)
+    assert "; Wald test by its design effect" in one.method
+    monkeypatch.undo()
+    few = contrasts_of(random_votes(n=200))
+    assert "; likelihood ratio by its design effect" in few.estimates(rows, ["x"], n=1)[0].method
 
 
 def test_one_item_leaves_no_test_and_no_p_of_one():

@@ -15,12 +15,12 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.wording import listed, n_of, p_words, question_label, question_text
-from dialometer.analysis.shared.comparisons import corrected, p_adjusted
+from dialometer.analysis.shared.comparisons import CORRECTIONS, corrected, p_adjusted
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.report import Column, ColumnKind
+from dialometer.model.report import Column, ColumnKind, Method
 from dialometer.model.study import LANGUAGE, Study
-from dialometer.stats.clustered.homogeneity import homogeneity_clustered
+from dialometer.stats.clustered.homogeneity import CLUSTERED, homogeneity_clustered
 from dialometer.stats.clustered.two_way import two_way_linear
 from dialometer.stats.effects.multiplicity import adjust
 from dialometer.stats.observations import Floats, Ints
@@ -31,6 +31,10 @@ FEWEST_RATERS = 2
 """Raters of a group below which it is shown but not tested."""
 FEWEST_GROUPS = 2
 OTHER = "another answer"
+SMALLEST_OF_PAIRS = (
+    f"“p (groups differ)” is the smallest p-value of all pairs of groups with {FEWEST_RATERS} raters or more, corrected for their "
+    "number (Holm)."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +205,22 @@ def _groups_differ(values: Floats, group: Ints, rater: Ints, items: Ints | None,
         return unknown(method, "the groups cannot be tested: too few raters or items", n=len(values), label=label)
     largest = max(gaps, key=abs)
     return Estimate(value=largest, n=len(values), method=method, p_value=min(known), label=label)
+
+
+def groups_method(options: Options, *, over: str = "") -> Method:
+    """How groups of raters were compared, for the table of methods. ``over`` names what tests of pairs of groups are over."""
+    together = f"systems together: {CORRECTIONS.get(options.correction, 'none')}"
+    describes = "raters were not assigned to groups, so this describes them"
+    if not over:
+        how = f"homogeneity of means of groups with {FEWEST_RATERS} raters or more, {CLUSTERED}, HTZ test; {together}"
+        return Method("subgroups of raters", how, describes, "Pustejovsky and Tipton 2018")
+    return Method(
+        "subgroups of raters",
+        f"difference of each two groups with {FEWEST_RATERS} raters or more, jackknife over {over}, Student's t; of each system the "
+        f"smallest p-value of all pairs of groups, corrected (Holm); {together}",
+        f"the groups differ if any two of them do; {describes}",
+        "Cameron, Gelbach and Miller 2011; MacKinnon, Nielsen and Webb 2023",
+    )
 
 
 def corrected_groups(outcomes: Sequence[GroupTest], options: Options) -> list[GroupTest]:

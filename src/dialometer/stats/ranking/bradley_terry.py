@@ -148,7 +148,7 @@ class BradleyTerryFit:
             label=plain.label,
             unit=plain.unit,
             notes=self.notes,
-            details={**plain.details, "first_preferred_among_equals": float(expit(plain.value))},
+            details=plain.details,
         )
 
 
@@ -299,7 +299,7 @@ def bradley_terry(
         parameters=fit.parameters[:, 0],
         covariance=covariance(information[0], len(part.systems)),
         model=model,
-        method=method_name(model, used),
+        method=method_name(model, used, is_tied=bool(matrix.tied.any())),
         interval_method="Wald, curvature of the penalised likelihood" if used else "Wald, observed information",
         confidence=confidence,
         notes=tuple(notes),
@@ -345,9 +345,9 @@ def choose_model(matrix: WinMatrix, *, ties: Ties, position_effect: bool) -> tup
     return PairedModel(has_ties=ties == "davidson", has_position=position_effect), []
 
 
-def method_name(model: PairedModel, prior: float) -> str:
-    """The model and how it was fitted, in one line."""
-    parts = ["Bradley-Terry", "Davidson's ties" if model.has_ties else "ties as half wins"]
+def method_name(model: PairedModel, prior: float, *, is_tied: bool) -> str:
+    """The model and how it was fitted, in one line; ties are named where there are any."""
+    parts = ["Bradley-Terry", *(["Davidson's ties" if model.has_ties else "ties as half wins"] if is_tied else [])]
     if model.has_position:
         parts.append("position effect")
     return ", ".join([*parts, fitting_name(prior)])

@@ -26,14 +26,13 @@ from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.paired_newton import anchored
 from dialometer.stats.ranking.paired_rows import PairedRows
 from dialometer.stats.ranking.vote_variance import is_item_per_rater
-from dialometer.stats.ranking.votes import FIRST, SECOND, Codes, Votes
+from dialometer.stats.ranking.votes import FIRST, SECOND, TIE, Codes, Votes
 
-METHOD = "Bradley-Terry, ties as half wins"
+WHERE = "Bradley-Terry with covariates"
 _MANY_ITEMS = 100  # beyond, no single item holds all there is on a parameter
 _ILL = 1e8
 _SAME = 1e-11  # relative size of what is nothing but rounding
 _NEW = 1e-3  # share of a covariate's variation that must be its own
-WHERE = "Bradley-Terry with covariates"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +51,11 @@ class CovariateFit:
         """Systems from the strongest to the weakest."""
         ranked = sorted(zip(self.systems, self.strengths, strict=True), key=lambda pair: -pair[1].value)
         return tuple(name for name, _ in ranked)
+
+
+def method_of(votes: Votes) -> str:
+    """The model; ties are named where there are any."""
+    return f"Bradley-Terry{', ties as half wins' if (votes.outcome == TIE).any() else ''}"
 
 
 def fit_with_covariates(
@@ -176,7 +180,7 @@ def _read(
         return Estimate(
             value=value,
             n=votes.n,
-            method=METHOD,
+            method=method_of(votes),
             low=value - width,
             high=value + width,
             confidence=confidence,

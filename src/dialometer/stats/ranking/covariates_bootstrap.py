@@ -27,12 +27,12 @@ from dialometer.model.estimate import Estimate
 from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.bradley_terry_bootstrap import Percentiles
 from dialometer.stats.ranking.covariates import (
-    METHOD,
     WHERE,
     CovariateFit,
     covariate_rows,
     fit_with_covariates,
     likeliest,
+    method_of,
 )
 from dialometer.stats.ranking.rank_intervals import RankIntervals, rank_intervals
 from dialometer.stats.ranking.vote_variance import is_item_per_rater
@@ -96,7 +96,9 @@ def bootstrap_with_covariates(
     labels = [*votes.systems, *(["shown first"] if position_effect else []), *names]
     interval = Percentiles(resampled, confidence, seed, notes)
     estimates = [
-        interval.of(Estimate(value, votes.n, METHOD, confidence=confidence, label=label, unit="log odds"), column)
+        interval.of(
+            Estimate(value, votes.n, method_of(votes), confidence=confidence, label=label, unit="log odds"), column
+        )
         for value, label, column in zip(parameters.tolist(), labels, replicates.T, strict=True)
     ]
     n = len(votes.systems)

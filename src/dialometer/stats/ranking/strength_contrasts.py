@@ -1,9 +1,10 @@
 """Tests and intervals for differences of strengths that hold for other raters and other items, also where votes are sparse.
 
-A contrast is tested by its likelihood ratio: how much less likely the votes are if the contrast is held at zero. Votes of one
-rater, or on one item, go together, so the ratio is divided by the design effect of the contrast (the variance over raters and
-items, :mod:`dialometer.stats.ranking.vote_variance`, by that of independent votes; never below 1; Rao and Scott 1984), and
-its signed root is read as Student's t with design-based degrees of freedom. The interval holds the values that this test
+A contrast is tested by its likelihood ratio: how much less likely the votes are if the contrast is held at zero. Where systems
+or votes are so many that likelihoods are parabolas, that is Wald's statistic, which is computed instead. Votes of one rater, or
+on one item, go together, so the ratio is divided by the design effect of the contrast (the variance over raters and items,
+:mod:`dialometer.stats.ranking.vote_variance`, by that of independent votes; never below 1; Rao and Scott 1984), and its
+signed root is read as Student's t with design-based degrees of freedom. The interval holds the values that this test
 does not reject (a profile likelihood), so the two never contradict each other. Unlike a strength by its standard error, the
 ratio stays meaningful where a system won or lost every vote (Hauck and Donner 1977).
 
@@ -135,12 +136,12 @@ class StrengthContrasts:
         is_endless = np.isnan(low) & (tests.df > FEWEST_DF)
         counts = [n] * len(labels) if isinstance(n, int) else list(n)
         over = "raters" if self.variance.items is None else "raters and items"
-        how = "profile likelihood" if self.is_profiled else "Wald"
+        how, test = ("profile likelihood", "likelihood ratio") if self.is_profiled else ("Wald", "Wald test")
         return [
             Estimate(
                 value=float(tests.values[k]),
                 n=counts[k],
-                method=f"difference of strengths, {self.fit.method}; likelihood ratio by its design effect over {over}",
+                method=f"difference of strengths, {self.fit.method}; {test} by its design effect over {over}",
                 low=float(low[k]),
                 high=float(high[k]),
                 confidence=self.confidence,

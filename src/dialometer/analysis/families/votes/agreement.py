@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import compared_types
-from dialometer.analysis.base.wording import criterion_label, with_interval
+from dialometer.analysis.base.wording import criterion_label, listed, with_interval
 from dialometer.analysis.families.votes.system_votes import read_choices
 from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems, known_cell
 from dialometer.errors import NotEnoughData
@@ -56,7 +58,7 @@ def agreement_section(data: StudyData, options: Options) -> Section:
         "chance and 1 for full agreement. Confidence intervals are about other pairs.",
     ]
     if has_undecided:
-        notes.append("Ties and “cannot tell” are answers of their own in the first column of alpha.")
+        notes.append(f"{_undecided_words(tables.values())} in the first column of alpha.")
     table = Table(
         "agreement", "Agreement on the same two systems of the same item", columns, tuple(rows), notes=tuple(notes)
     )
@@ -71,8 +73,18 @@ def agreement_section(data: StudyData, options: Options) -> Section:
     return Section("agreement", AGREEMENT_TITLE, (text,), (table,))
 
 
+def _undecided_words(counts: Iterable[Floats]) -> str:
+    """Which answers other than a system were given: each is a label of its own."""
+    given = sum(table.sum(axis=0) for table in counts)
+    names = [name for name, n in zip(("ties", "“both are bad”", "“cannot tell”"), given[2:], strict=True) if n]
+    own = "is an answer of its own" if len(names) == 1 and names != ["ties"] else "are answers of their own"
+    words = f"{listed(names)} {own}"
+    start = 1 + words.startswith("“")
+    return words[:start].upper() + words[start:]
+
+
 def choice_counts(data: StudyData, criterion: str) -> Floats:
-    """For every two systems of an item, how many raters preferred either, found them tied or could not tell."""
+    """For each pair of systems of an item, how many raters preferred either, found them tied or could not tell."""
     study = data.study
     systems = compared_systems(study)
     frame = data.judgments.filter(

@@ -6,15 +6,16 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.scale_units import compared_types
-from dialometer.analysis.base.wording import n_of, system_label
+from dialometer.analysis.base.wording import criterion_label, listed, n_of, system_label
 from dialometer.analysis.families.votes.system_votes import read_choices
+from dialometer.analysis.shared.comparisons import compared_criteria
 from dialometer.model.report import Cell, Column, Section, Table
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.quality.gold import gold_items
 
 
 def outcomes_section(data: StudyData, criteria: tuple[str, ...]) -> Section:
-    """Wins, ties and "both bad" of every two systems, which the ranking counts as ties."""
+    """Wins, ties and "both bad" of each pair of systems, which the ranking counts as ties."""
     study = data.study
     frame = data.judgments.filter(
         pl.col("criterion").is_in(criteria)
@@ -61,17 +62,20 @@ def outcomes_section(data: StudyData, criteria: tuple[str, ...]) -> Section:
         *((Column("cannot_tell", "Cannot tell", "count"),) if has_undecided else ()),
     )
     n_bad, n_all = int(table["bad"].sum()), int(sum(row[2] for row in rows if isinstance(row[2], int)))
+    labels = listed([criterion_label(study, name) for name in criteria])
+    asked = f"{labels}: " if len(compared_criteria(study, "one")) > 1 else ""  # other counts are of all questions
     text = (
-        f"{n_of(n_all, 'vote')}: {n_of(int(table['tied'].sum()), 'tie')}, and “both are bad” {n_of(n_bad, 'time')}. The "
+        f"{asked}{n_of(n_all, 'vote')}, {n_of(int(table['tied'].sum()), 'tie')}, and “both are bad” {n_of(n_bad, 'time')}. The "
         "win rate counts both as half a win for either side."
     )
     return Section(
-        "outcomes", "Outcomes of every two systems", (text,), (Table("outcomes", "Outcomes", columns, tuple(rows)),)
+        "outcomes", "Outcomes of each pair of systems", (text,), (Table("outcomes", "Outcomes", columns, tuple(rows)),)
     )
 
 
 WRITTEN = {"headings": "Headings", "lists": "List items", "bold": "Bold passages", "code": "Code"}
 """How responses are written; what no system uses has no column."""
+COUNTED = "Means, but counts in the columns “Conversations”, “Without response” and “Names a system”."
 
 
 def conversations_section(data: StudyData) -> Section:
@@ -103,7 +107,7 @@ def conversations_section(data: StudyData) -> Section:
         Column("n", "Conversations", "count"),
         Column("messages", "Messages per conversation", "number", 1),
         Column("words", "Words per response", "number", 1),
-        *(Column(name, label, "number") for name, label in written.items()),
+        *(Column(name, f"{label} per response", "number") for name, label in written.items()),
         Column("latency", "Seconds per response", "number"),
         Column("missing", "Without response", "count"),
         Column("named", "Names a system", "count"),
@@ -118,7 +122,5 @@ def conversations_section(data: StudyData) -> Section:
             f" In {n_of(n_named, 'conversation')} a response named one of the systems: those votes may not be blind. Exclude "
             "the sessions, or change the systems' prompts, if names could matter."
         )
-    table = Table(
-        "conversations", "Conversations by system", columns, tuple(rows), notes=("Means; counts for the last two.",)
-    )
+    table = Table("conversations", "Conversations by system", columns, tuple(rows), notes=(COUNTED,))
     return Section("conversations", "The conversations", (text,), (table,))

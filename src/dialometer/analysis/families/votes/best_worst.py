@@ -64,7 +64,7 @@ from dialometer.analysis.shared.comparisons import (
 from dialometer.analysis.shared.equivalence import decided, differences_of
 from dialometer.analysis.shared.next_steps import alpha_steps
 from dialometer.analysis.shared.ranking import lead_claims, lead_words, pair_columns, pair_rows
-from dialometer.analysis.shared.subgroups import GroupTest, corrected_groups, groups_test, rater_groups
+from dialometer.analysis.shared.subgroups import GroupTest, corrected_groups, groups_method, groups_test, rater_groups
 from dialometer.errors import NotEnoughData
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
@@ -441,7 +441,7 @@ class BestWorstScaling(Family):
             headlines=_headlines(main, is_declared=primary is not None),
             figure=ranking_figure("summary", main, is_confirmatory=primary is not None),
             sections=(*sections, *in_appendix(others)),
-            methods=_methods(main, options),
+            methods=_methods(main, options, has_subgroups=bool(study.spec.analysis.subgroups)),
             warnings=_warnings(given, main),
             claims=_claims(main),
             next_steps=alpha_steps(agreement),
@@ -554,7 +554,7 @@ def _warnings(given: BestWorstData, main: BestWorstRanking) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _methods(main: BestWorstRanking, options: Options) -> tuple[Method, ...]:
+def _methods(main: BestWorstRanking, options: Options, *, has_subgroups: bool) -> tuple[Method, ...]:
     samples = "raters" if options.has_fixed_items else "raters and items"
     return (
         Method(
@@ -570,5 +570,6 @@ def _methods(main: BestWorstRanking, options: Options) -> tuple[Method, ...]:
             "Marley and Louviere 2005",
         ),
         agreement_method(),
+        *((groups_method(options),) if has_subgroups else ()),
         Method("several tests at once", CORRECTIONS.get(options.correction, "none"), "declared in the study; one family per table"),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import replace
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import percent
 from dialometer.analysis.families.votes.rankings import SystemRanking, direct_votes
-from dialometer.analysis.families.votes.sections import MOST_IN_MATRIX, MOST_IN_TEST_TABLE
+from dialometer.analysis.families.votes.sections import MOST_IN_MATRIX, MOST_IN_TEST_TABLE, half_ties
 from dialometer.analysis.shared.comparisons import known_cell, p_adjusted
 from dialometer.analysis.shared.ranking import by_rank
 from dialometer.model.estimate import Estimate
@@ -109,7 +109,7 @@ def pairs_table(name: str, title: str, rankings: Sequence[SystemRanking]) -> Tab
         Column("expected", "Model", "percent", 0),
     ]
     third = ", also those against third systems" if any(len(ranking.ranked) > 2 for ranking in rankings) else ""
-    notes = (f"“Model” is what Bradley-Terry expects from all votes{third}, a tie counting half.",)
+    notes = (f"“Model” is what Bradley-Terry expects from all votes{third}{half_ties(*rankings)}.",)
     return Table(name, title, tuple(columns), tuple(rows), notes=notes)
 
 

@@ -43,14 +43,14 @@ from dialometer.analysis.families.votes.sections import (
     board_figure,
     board_section,
     contrasts_table,
+    groups_over,
     model_section,
     questions_section,
     scope_words,
     system_group_section,
 )
-from dialometer.analysis.families.votes.style_sections import METHOD as STYLE_METHOD
 from dialometer.analysis.families.votes.style_sections import TITLE as STYLE_TITLE
-from dialometer.analysis.families.votes.style_sections import has_texts, style_section
+from dialometer.analysis.families.votes.style_sections import has_texts, style_method, style_section
 from dialometer.analysis.families.votes.system_votes import (
     SystemVotes,
     comparison_questions,
@@ -75,6 +75,7 @@ from dialometer.analysis.shared.comparisons import (
 from dialometer.analysis.shared.equivalence import decided, differences_of, has_margin
 from dialometer.analysis.shared.next_steps import alpha_steps
 from dialometer.analysis.shared.ranking import by_rank, difference, lead_claims, lead_words
+from dialometer.analysis.shared.subgroups import groups_method
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Claim, Column, Headline, Method, Section, Table
@@ -230,7 +231,7 @@ def declared_sections(
         tables.append(
             contrasts_table(
                 f"declared-{comparison.name}",
-                f"{title}: every two systems",
+                f"{title}: each pair of systems",
                 model,
                 options,
                 is_confirmatory=True,
@@ -371,7 +372,8 @@ class Leaderboard(Family):
             sections=(*sections, *in_appendix(others)),
             methods=(
                 *_methods(main, options, has_rankings=given.has_rankings),
-                *((STYLE_METHOD,) if any(section.name == "style" and not section.problem for section in own) else ()),
+                *(style_method(section) for section in own if section.name == "style" and not section.problem),
+                *((groups_method(options, over=groups_over(given, options)),) if study.spec.analysis.subgroups else ()),
             ),
             warnings=warnings_of(given, main),
             claims=_claims(main),
@@ -390,7 +392,9 @@ def _own_sections(data: StudyData, given: SystemVotes, options: Options, criteri
     sections = []
     if study.spec.items.kind == "arena":
         sections.append(
-            section_or_problem("outcomes", "Outcomes of every two systems", partial(outcomes_section, data, criteria))
+            section_or_problem(
+                "outcomes", "Outcomes of each pair of systems", partial(outcomes_section, data, criteria)
+            )
         )
         if not data.battles.is_empty():
             sections.append(
@@ -469,17 +473,21 @@ def _shared_words(votes: Votes) -> str:
 
 def _methods(main: SystemRanking, options: Options, *, has_rankings: bool) -> tuple[Method, ...]:
     over = "raters and items" if has_item_sample(main.model) else "raters"
+    is_profiled = main.model.strengths is None or main.model.strengths.is_profiled
+    interval, test = ("profile likelihood", "likelihood ratio") if is_profiled else ("Wald's method", "Wald test")
     methods = [
         Method(
             "strengths, ranks and the leaderboard",
-            f"{main.fit.method}; intervals by profile likelihood with the design effect over {over}, Student's t",
+            f"{main.fit.method}; intervals by {interval} with the design effect over {over}, Student's t",
             "one vote says little, and the votes of one rater or on one item are correlated; the model joins all comparisons on "
             "one scale",
-            "Bradley and Terry 1952; Davidson 1970; Ford 1957",
+            "Bradley and Terry 1952; "
+            + ("Davidson 1970; " if main.fit.fitted.model.has_ties else "")
+            + "Ford 1957",
         ),
         Method(
-            "every two systems",
-            f"likelihood ratio of equal strengths divided by its design effect over {over} (two-way jackknife), Student's t "
+            "each pair of systems",
+            f"{test} of equal strengths divided by its design effect over {over} (two-way jackknife), Student's t "
             "with design-based degrees of freedom; where all votes on a pair point one way, each rater or item counts once",
             f"which raters took part and which items they saw are samples{_shared_words(main.votes)}"
             if over != "raters"

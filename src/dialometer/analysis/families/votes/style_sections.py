@@ -15,23 +15,31 @@ from dialometer.analysis.base.wording import listed, p_words, with_interval
 from dialometer.analysis.families.votes.system_votes import SystemVotes, votes_where
 from dialometer.analysis.shared.styles import VOTES_PER_PARAMETER, style_of
 from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Method, Section, Table
 from dialometer.model.study import Study
 from dialometer.stats.observations import Floats
 from dialometer.stats.ranking.covariates import CovariateFit, distinct_covariates, fit_with_covariates
 from dialometer.stats.ranking.style import STYLE, STYLE_LABELS, relative_differences
-from dialometer.stats.ranking.votes import Votes
+from dialometer.stats.ranking.votes import TIE, Votes
 
 TITLE = "Ranking with and without style"
 MUCH_WIDER = 2.5
 """How many times as wide intervals may become by holding style equal before the report says that they carry nothing."""
-METHOD = Method(
-    "ranking with and without style",
-    "Bradley-Terry with the relative differences of length, headings, list items, bold type and code as covariates; ties as "
-    "half wins, two-way jackknife over raters and items, Student's t",
-    "long and formatted responses are preferred to a degree that does not depend on what they say",
-    "Li, Angelopoulos and Chiang 2024; Cameron, Gelbach and Miller 2011",
-)
+WORTH = "style-worth"
+
+
+def style_method(section: Section) -> Method:
+    """The model with the covariates that it could use, as its section shows them."""
+    rows = [row for part in section.parts if isinstance(part, Table) and part.name == WORTH for row in part.rows]
+    fitted = next(cell for cell in rows[0] if isinstance(cell, Estimate))
+    features = listed([str(row[0]).lower() for row in rows])
+    return Method(
+        "ranking with and without style",
+        f"{fitted.method}, relative differences as covariates ({features}), {fitted.interval_method}",
+        "long and formatted responses are preferred to a degree that does not depend on what they say",
+        "Li, Angelopoulos and Chiang 2024; Cameron, Gelbach and Miller 2011",
+    )
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,12 @@ def style_section(data: StudyData, given: SystemVotes, options: Options, *, crit
             where="style",
             remedy="collect votes of more raters on more items",
         )
-    return Section("style", TITLE, _words(plain, full), (_standing(plain, full), _worth(full, styled.same)))
+    return Section(
+        "style",
+        TITLE,
+        _words(plain, full),
+        (_standing(plain, full, has_ties=bool((styled.votes.outcome == TIE).any())), _worth(full, styled.same)),
+    )
 
 
 def styled_votes(data: StudyData, given: SystemVotes, criteria: tuple[str, ...]) -> StyledVotes:
@@ -127,7 +140,7 @@ def has_texts(study: Study) -> bool:
     return study.spec.items.kind in ("arena", "responses", "transcript_pair")
 
 
-def _standing(plain: CovariateFit, full: CovariateFit) -> Table:
+def _standing(plain: CovariateFit, full: CovariateFit, *, has_ties: bool) -> Table:
     place = {name: k for k, name in enumerate(full.systems)}
     rows: list[tuple[Cell, ...]] = [
         (
@@ -146,7 +159,8 @@ def _standing(plain: CovariateFit, full: CovariateFit) -> Table:
         Column("rank_style", "Rank, style held equal", "count"),
         Column("strength_style", "Strength, style held equal", "estimate", unit="log odds"),
     )
-    notes = ("Strengths are log odds against the mean of all systems. Both columns count ties as half wins and take their "
+    tied = "count ties as half wins and " if has_ties else ""
+    notes = (f"Strengths are log odds against the mean of all systems. Both columns {tied}take their "
              "confidence intervals from a jackknife, so that they can be compared; those of the leaderboard come from its own "
              "model and can differ a little.",)  # fmt: skip
     return Table("style-standing", "Strengths without and with style", columns, tuple(rows), notes=notes)
@@ -170,7 +184,7 @@ def _worth(full: CovariateFit, same: tuple[str, ...]) -> Table:
             else ()
         ),
     )
-    return Table("style-worth", "What style is worth", columns, tuple(rows), notes=notes)
+    return Table(WORTH, "What style is worth", columns, tuple(rows), notes=notes)
 
 
 def _words(plain: CovariateFit, full: CovariateFit) -> tuple[str, ...]:
@@ -194,7 +208,7 @@ def _words(plain: CovariateFit, full: CovariateFit) -> tuple[str, ...]:
     ]
     if widths and max(widths) > MUCH_WIDER:
         standing += (
-            f" Style and systems are so closely related here that with style the confidence intervals are up to {max(widths):.0f} "
+            f" Style and systems are so closely related here that with style the confidence intervals are up to {max(widths):.1f} "
             "times as wide: this order says little. Items on which the systems write alike would show more."
         )
     caution = (

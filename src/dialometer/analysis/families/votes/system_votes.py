@@ -265,8 +265,9 @@ def _left_out(study: Study, systems: tuple[str, ...]) -> tuple[str, ...]:
         for label, s in zip(checks, (s for s in study.spec.systems if s.name not in systems), strict=True)
         if s.name in shown
     ]
+    verb = "is" if len(used) == 1 else "are"
     return (
-        (f"{listed(used)} only serve practice or checks and are not ranked.",)
+        (f"{listed(used)} {verb} used only for practice or checks and {verb} not ranked.",)
         if used and (gold or study.practice_items)
         else ()
     )
