@@ -271,6 +271,30 @@ def test_cost_and_duration_are_counted(study, folder):
     ].startswith("6 ")
 
 
+def test_a_tie_is_a_method_only_where_the_scale_has_one(study):
+    whats = [method.what for method in run(made(study, lambda *_: 1, n_raters=4)).methods]
+    assert not any("ties" in what for what in whats)
+    scales = study.spec.scales | {"which": study.spec.scales["which"].model_copy(update={"allow_cannot_tell": True})}
+    unsure = dataclasses.replace(study, spec=study.spec.model_copy(update={"scales": scales}))
+    assert run(made(unsure, lambda *_: 1, n_raters=4)).methods[-1].what == "“cannot tell”"
+
+
+def test_questions_with_the_same_share_are_all_named(study):
+    """Every rater chooses the experimental version, but for ease half the time."""
+    found = run(made(study, lambda rater, item, question: -1 if question == "ease" and rater % 2 else 1, n_raters=12))
+    row = rows_of(table(found, "questions-by-strategy"))[0]
+    assert row["most"] == "Utility, Satisfaction and Interaction (100%)"
+    assert row["least"] == "Ease of use (50%)"
+
+
+def test_pairs_that_cannot_be_tested_are_not_said_to_be_alike(study):
+    """Two raters, of whom each reads another pair: one rater a pair allows no test."""
+    found = run(made(study, lambda rater, item, question: 1 if rater else -1, n_raters=2))
+    words = section(found, "transcripts").paragraphs[0]
+    assert "No strategy shows" not in words
+    assert "differ cannot be tested: a group has answers of fewer than two raters" in words
+
+
 def test_the_differences_rebuild_both_transcripts(study, published):
     turns = [part for part in section(run(published), "transcripts").parts if isinstance(part, Turns)]
     assert len(turns) == len(pair_items(study))
@@ -278,7 +302,7 @@ def test_the_differences_rebuild_both_transcripts(study, published):
         for place, side in ((1, item.a), (2, item.b)):
             texts = ["".join(stretch[place] for stretch in stretches) for _, stretches in part.rows]
             assert texts == [turn.text for turn in side.turns]
-        assert "Prefer the experimental version:" in part.caption
+        assert "Choices for the experimental version:" in part.caption
 
 
 def test_pairs_that_differ_are_said_in_the_summary(study):

@@ -13,8 +13,8 @@ from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.data import data_from_arrays
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.pairs.choices import pair_choices, pair_items
+from dialometer.analysis.families.pairs.question_section import _question_words
 from dialometer.analysis.families.pairs.results import Result, all_shares, share_result
-from dialometer.analysis.families.pairs.sections import _question_words
 from dialometer.analysis.planning.power import primary_tests
 from dialometer.analysis.planning.simulated_study import resized
 from dialometer.analysis.shared.comparisons import is_significant, p_adjusted, primary_comparison
@@ -110,7 +110,7 @@ def test_with_enough_pairs_a_strategy_is_claimed_in_general(study):
     assert [claim.is_general for claim in found.claims] == [True] * 5
     assert "ll 5 preferences are significant (largest" in found.certainty
     assert "for other raters and other transcript pairs, and all 5" in found.certainty
-    assert all("other transcript pairs included" in headline.sentence for headline in found.headlines[1:])
+    assert [line.sentence for line in found.headlines[1:]] == ["Significant for other transcript pairs too."] * 2
 
 
 def test_pairs_that_share_a_transcript_are_no_separate_items(study):
@@ -147,9 +147,8 @@ def test_what_holds_for_these_texts_only_is_worded_so(study):
     assert not general_claims(found.answer)
     assert [claim.is_general for claim in found.claims] == [False] * 5
     assert found.headlines[1].sentence.startswith(
-        "In general (the confidence interval shown) not significant, corrected p\u00a0=\u00a0"
+        "Not significant for other transcript pairs: two pairs are too few. Significant in these two pairs (p"
     )
-    assert "two pairs are too few. In these two pairs, " in found.headlines[1].sentence
     declared = next(table for table in tables(found) if table.name == "pairs-declared-strategies_preferred")
     assert [c.label for c in declared.columns if c.name in ("share", "share_here")] == [
         "Prefer experimental, in general",
@@ -166,7 +165,7 @@ def test_one_pair_a_strategy_says_in_the_headline_that_it_is_about_these_texts(s
     assert found.answer.startswith("In the single transcript pair of each strategy, raters preferred")
     assert "about these texts only: one pair cannot show that a strategy is preferred in general" in found.answer
     assert "for other transcript pairs nothing can be tested" in found.certainty
-    assert "In this one pair" in found.headlines[1].sentence
+    assert found.headlines[1].sentence == "Significant in this one pair; for other pairs nothing can be tested."
     assert all(math.isnan(test.p_value) for test in primary_tests(data, OPTIONS).values())
     assert found.figure.title.endswith("in these transcript pairs")
 
@@ -292,6 +291,16 @@ def test_cells_are_tested_exactly_in_these_texts(study):
         k = round(result.value * result.here.n)
         assert result.here.p_value == pytest.approx(stats.binomtest(k, result.here.n).pvalue)
         assert result.general.p_value > 0.05
+
+
+def test_what_is_known_of_other_pairs_is_said_with_the_questions_of_these():
+    here = Estimate(0.3, 20, "homogeneity", p_value=0.001, details={"p_adjusted": 0.001})
+    open_, none = (Estimate(0.3, 20, "min F'", p_value=p, details={"p_adjusted": p}) for p in (0.4, math.nan))
+    words = _question_words([Result("empathy", here, open_, 6), Result("facing", here, none, 6)])
+    assert "for empathy in its six transcript pairs; for other pairs it is not significant." in words
+    assert "for facing in its six transcript pairs; for other pairs it cannot be tested." in words
+    fixed = _question_words([Result("empathy", here, None, 6), Result("facing", here, None, 6)])
+    assert fixed.endswith("for empathy and facing in the six transcript pairs of each strategy.")
 
 
 def test_questions_that_cannot_be_tested_are_not_said_to_be_alike():

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich_report import HOSTILE
 
+from dialometer.model.report import Turns
 from dialometer.report import render
-from dialometer.report.formats.markdown import escape
+from dialometer.report.formats.markdown import _turns, escape
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -48,6 +49,34 @@ def test_any_text_fits_into_a_cell(text):
     html = READER.render(f"| a | b |\n| :--- | ---: |\n| {escape(text)} | x |")
     assert html.count("<td") == 2
     assert text_of(html) == " ".join(f"a b {text} x".split())
+
+
+words = st.text(st.sampled_from("crime 5.,*~-!’"), min_size=1, max_size=8)
+
+
+@given(st.lists(st.tuples(words, words), min_size=1, max_size=4))
+def test_marks_change_no_letter_and_no_space_of_a_transcript(parts):
+    """Equal, inserted or replaced, equal …: what is marked is left out. Only a struck word keeps the spaces around it."""
+    stretches = [("replace", one, two) if k % 2 else ("equal", two, two) for k, (one, two) in enumerate(parts)]
+    assert "".join(_both(stretches)[1].split()) == "".join("".join(two for _, _, two in stretches).split())
+    inserted = [("insert", "", two) if kind == "replace" else (kind, two, two) for kind, _, two in stretches]
+    first, second = _both(inserted)
+    assert second == " ".join("".join(two for _, _, two in inserted).split())
+    assert "".join(first.split()) == "".join("".join(one for _, one, _ in inserted).split())
+
+
+def _both(stretches):
+    """What a reader sees of both transcripts."""
+    html = READER.render("\n\n".join(_turns(Turns("t", "T", (("user", tuple(stretches)),)))))
+    html = html.partition("<li>")[2].partition("</li>")[0].partition("user:</strong>")[2]
+    first = text_of(re.sub("<strong>.*?</strong>|<b>.*?</b>|<s>|</s>", "", html))
+    second = text_of(re.sub("<s>.*?</s>|<del>.*?</del>", "", html))
+    return first, second
+
+
+def test_a_changed_end_of_a_sentence_has_no_added_spaces():
+    parts = (("equal", "no crime", "no crime"), ("insert", "", ". How much"), ("equal", " was it?", " was it?"))
+    assert "no crime<b>. How much</b> was it?" in _turns(Turns("t", "T", (("user", parts),)))[1]
 
 
 @pytest.fixture(scope="module")

@@ -97,6 +97,9 @@ def test_equal_answers_have_an_interval_that_the_items_allow(n_items: int, low: 
     share = two_way_share(np.ones(18 * n_items), rater, item)
     assert (share.low, share.high) == (pytest.approx(low, abs=0.001), 1.0)
     assert share.p_value == pytest.approx(2 * 0.5**n_items)
+    assert share.notes[-1].endswith(
+        f"with {n_items} items p cannot fall below {2 * 0.5**n_items:.3f}".replace("0.", ".")
+    )
 
 
 def test_half_and_half_from_ties_alone_is_no_certainty() -> None:

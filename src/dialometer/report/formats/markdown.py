@@ -144,8 +144,8 @@ def _turns(turns: Turns) -> list[str]:
     blocks = [f"### {escape(turns.title)}", *([escape(turns.caption)] if turns.caption else [])]
     lines = []
     for speaker, stretches in turns.rows:
-        marked = " ".join(text for kind, before, after in stretches if (text := _stretch(kind, before, after)))
-        lines.append(f"- **{escape(speaker)}:** {marked}")
+        marked = "".join(_stretch(*stretch) for stretch in stretches)
+        lines.append(f"- **{escape(speaker)}:** {marked.strip()}")
     key = "~~Struck~~: only in the first transcript. **Bold**: only in the second."
     if turns.has_heat:
         key = "**Bold**: marked, with the number of raters."
@@ -154,12 +154,26 @@ def _turns(turns: Turns) -> list[str]:
 
 def _stretch(kind: str, before: str, after: str) -> str:
     if kind == "equal":
-        return escape(after)
+        return _marked(after)
     if kind.startswith("heat-"):
-        return f"**{escape(after.strip())}** ({escape(before)})"
-    gone = f"~~{escape(before)}~~" if before.strip() else ""
-    new = f"**{escape(after)}**" if after.strip() else ""
-    return f"{gone} {new}".strip()
+        return _marked(after, "**", "b", f" ({escape(before)})")
+    gone = _marked(before, "~~", "del") if before.strip() else ""
+    are_words = bool(gone) and before[-1].isalnum() and after[:1].isalnum()
+    return gone + (" " if are_words else "") + _marked(after, "**", "b")
+
+
+def _marked(text: str, mark: str = "", tag: str = "", remark: str = "") -> str:
+    """Part of a sentence with its spaces, which stay outside the marks. Marks beside a point or comma would not be read as such
+    within a word, so there it is a tag."""
+    inner = text.strip()
+    if not inner:
+        return " " if text else ""
+    start, end = mark, mark
+    is_read = all(edge.isalnum() or side.isspace() for edge, side in ((inner[0], text[0]), (inner[-1], text[-1])))
+    if mark and not is_read:
+        start, end = f"<{tag}>", f"</{tag}>"
+    before, after = (" " if side.isspace() else "" for side in (text[0], text[-1]))
+    return f"{before}{start}{escape(inner)}{end}{remark}{after}"
 
 
 def _methods(report: Report) -> list[str]:

@@ -69,7 +69,7 @@ def subgroup_section(data: StudyData, choices: PairChoices, question: str, optio
         rows.append((whole.test.label, *map(known_cell, whole.by_level), p_cell(whole.test.p_value), *last))
     table = Table(
         f"subgroup-{question}",
-        f"Share that preferred the experimental version by “{groups.text}”",
+        f"Share of choices for the experimental version by “{groups.text}”",
         (
             Column("strategy", "Strategy"),
             *groups.columns("percent_estimate", "group-{}", first=0),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import (
@@ -166,36 +165,19 @@ def _left_open(results: Sequence[Result], options: Options) -> str:
 
 
 def headline_words(result: Result) -> str:
-    """One strategy in one sentence."""
-    side = "experimental" if result.value >= NO_PREFERENCE else "control"
-    preferring = percent(result.value if side == "experimental" else 1 - result.value)
+    """What the numbers shown with a strategy, its share and the corrected p-value, do not say: how far they reach."""
     n = f"{number_word(result.n_pairs)} {'pair' if result.n_pairs == 1 else 'pairs'}"
-    here_p = p_words(p_adjusted(result.here))
+    these = f"in {'this' if result.n_pairs == 1 else 'these'} {n}"
     if result.reach == "general":
-        return (
-            f"{preferring} prefer the {side} version, other transcript pairs included (corrected {_p(result.general)})."
-        )
-    if result.reach == "here":
-        these = f"In {'this' if result.n_pairs == 1 else 'these'} {n}"
-        here = result.here
-        if side == "control":
-            here = replace(here, value=1 - here.value, low=1 - here.high, high=1 - here.low)
-        ends = interval_only(here, is_percent=True)
-        text = f"{these}, {preferring} prefer the {side} version (corrected {here_p}, {ends})"
-        if result.general is None:
-            return f"{text}; a claim about these texts."
-        if not result.has_general_test:
-            return f"{text}; about {'this pair' if result.n_pairs == 1 else 'these pairs'} only."
-        few = f": {n} are too few" if result.n_pairs < FEWEST_PAIRS else ""
-        return (
-            f"In general (the confidence interval shown) not significant, corrected {_p(result.general)}{few}. {text}."
-        )
-    chose = f"{percent(result.value)} chose the experimental version"
+        return "Significant for other transcript pairs too."
     if result.reach == "untested":
-        return f"{chose} (no test)."
-    p_text = f"corrected {_p(result.general)}" if result.has_general_test else f"corrected {here_p}, these pairs only"
-    return f"{chose}; not significant ({p_text})."
-
-
-def _p(estimate: Estimate | None) -> str:
-    return p_words(math.nan if estimate is None else p_adjusted(estimate))
+        return "Not tested."
+    if not result.has_general_test:
+        text = f"{'Significant' if result.reach == 'here' else 'Not significant'} {these}"
+        return f"{text}." if result.general is None else f"{text}; for other pairs nothing can be tested."
+    text = "Not significant for other transcript pairs"
+    if result.reach == "open":
+        return f"{text}."
+    few = f": {n} are too few" if result.n_pairs < FEWEST_PAIRS else ""
+    here = f"{p_words(p_adjusted(result.here))}, {interval_only(result.here, is_percent=True)}"
+    return f"{text}{few}. Significant {these} ({here})."

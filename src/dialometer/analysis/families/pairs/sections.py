@@ -11,7 +11,6 @@ import numpy as np
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import (
     CONFIRMATORY_TITLE,
-    correction_name,
     first_note,
     listed,
     n_of,
@@ -21,7 +20,6 @@ from dialometer.analysis.base.wording import (
     with_interval,
 )
 from dialometer.analysis.families.pairs.choices import PairChoices
-from dialometer.analysis.families.pairs.result_words import pairs_words
 from dialometer.analysis.families.pairs.results import (
     NO_PREFERENCE,
     DeclaredShares,
@@ -41,9 +39,9 @@ from dialometer.analysis.shared.comparisons import (
 )
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Column, Figure, Section, Table
-from dialometer.report.charts import Dot, HeatCell, dot_interval, forest, heatmap
+from dialometer.report.charts import Dot, HeatCell, forest, heatmap
 
-EXPERIMENTAL = "prefer the experimental version"
+EXPERIMENTAL = "share of choices for the experimental version"
 HERE, IN_GENERAL = "in these pairs", "in general"
 
 
@@ -116,7 +114,7 @@ def declared_section(declared: Sequence[DeclaredShares], choices: PairChoices, o
         tables.append(
             Table(
                 f"declared-{name}",
-                f"{sentence(words)[:-1]}{' (primary)' if comparison.is_primary else ''}: share that preferred the experimental "
+                f"{sentence(words)[:-1]}{' (primary)' if comparison.is_primary else ''}: share of choices for the experimental "
                 "version, by strategy",
                 (
                     Column("strategy", "Strategy"),
@@ -142,7 +140,7 @@ def tie_note(choices: PairChoices) -> tuple[str, ...]:
     n_ties, n_unsure = int(np.sum(choices.signed == 0)), int(np.sum(np.isnan(choices.signed)))
     parts = [f"{n_ties:,} ties"] if n_ties else []
     parts += [f"{n_unsure:,} answers “cannot tell”"] if n_unsure else []
-    return (f"Shares are of those who preferred one of the two; {' and '.join(parts)} are excluded.",) if parts else ()
+    return (f"Shares are of the choices of one of the two; {' and '.join(parts)} are excluded.",) if parts else ()
 
 
 def preference_section(
@@ -174,7 +172,7 @@ def _preference_table(choices: PairChoices, shares: Shares, options: Options) ->
     cells_by = "by rater, as raters judged several pairs" if _any_repeated(choices) else "Wilson's"
     return Table(
         "preference",
-        "Share of raters who preferred the experimental version in these transcript pairs",
+        "Share of choices for the experimental version in these transcript pairs",
         tuple(columns),
         tuple(rows),
         caption=f"{100 * options.confidence:g}% confidence intervals; 50% would be no preference.",
@@ -274,7 +272,7 @@ def _heatmap(choices: PairChoices, shares: Shares) -> Figure:
         HeatCell(choices.strategy_labels[s], choices.question_labels[q], share.value if share.is_known else None)
         for (s, q), share in shares.cells_here.items()
     ]
-    spec = heatmap(cells, value_title=f"share who {EXPERIMENTAL}", midpoint=NO_PREFERENCE, is_percent=True)
+    spec = heatmap(cells, value_title=EXPERIMENTAL, midpoint=NO_PREFERENCE, is_percent=True)
     details = "; ".join(
         f"{c.row}, {c.column}: {'not enough data' if c.value is None else percent(c.value)}" for c in cells
     )
@@ -485,98 +483,3 @@ def _differences_figure(pairs: dict[tuple[str, str], Result]) -> list[Figure]:
             f"Differences of shares in {PERCENTAGE_POINTS}, with confidence intervals: {details}.",
         )
     ]
-
-
-def question_section(
-    choices: PairChoices, shares: Shares, options: Options, declared: Sequence[DeclaredShares]
-) -> Section:
-    """Which question each strategy moves most, overall and within each declared group of questions."""
-    groups = {
-        comparison.comparison.name.replace("_", " "): comparison.questions
-        for comparison in declared
-        if len(comparison.questions) < len(choices.questions)
-    }
-    tested = corrected_results(
-        [
-            difference_test(choices.where(choices.strategy == s), "question", options, label)
-            for s, label in enumerate(choices.strategy_labels)
-        ],
-        options,
-    )
-    has_general = any(result.has_general_test for result in tested)
-    cells = shares.cells_here
-    rows: list[tuple[Cell, ...]] = []
-    for s, label in enumerate(choices.strategy_labels):
-        known = {q: cells[s, k] for k, q in enumerate(choices.questions) if cells[s, k].is_known}
-        within = [_top(choices, {q: e for q, e in known.items() if q in questions}) for questions in groups.values()]
-        lowest = _top(choices, {q: known[q] for q in sorted(known, key=lambda q: known[q].value)[:1]})
-        here, general = tested[s].here, tested[s].general
-        p_values = [p_cell(here.p_value), p_cell(p_adjusted(here))]
-        if has_general:
-            p_values += [None if general is None else p_cell(p_adjusted(general))]
-        rows.append((label, _top(choices, known), lowest, *within, *p_values))
-    columns = [
-        Column("strategy", "Strategy"),
-        Column("most", "Most preferred on"),
-        Column("least", "Least preferred on"),
-        *(Column(f"most-{k}", f"Most within {name}") for k, name in enumerate(groups)),
-        Column("p", "p (questions differ in these pairs)", "p_value"),
-        Column("p_adjusted", f"p ({correction_name(options.correction)})", "p_value"),
-    ]
-    columns += (
-        [Column("p_general", f"p ({correction_name(options.correction)}), in general", "p_value")]
-        if has_general
-        else []
-    )
-    table = Table("questions-by-strategy", "Which question each strategy moves most", tuple(columns), tuple(rows))
-    return Section(
-        "questions",
-        "Which question does each strategy move most?",
-        (_question_words(tested),),
-        (table, _questions_figure(choices, shares)),
-    )
-
-
-def _question_words(tested: Sequence[Result]) -> str:
-    general = [result.label for result in tested if result.reach == "general"]
-    here = [result for result in tested if result.reach == "here"]
-    rest = [result.label for result in tested if result.reach == "open"]
-    untested = [result.label for result in tested if result.reach in ("untested", "unknown")]
-    parts = []
-    if general:
-        parts.append(f"The preference depends on the question for {listed(general)}.")
-    if here:
-        names = listed(result.label for result in here)
-        parts.append(
-            f"In {pairs_words(here)}, the preference depends on the question for {names}; for other pairs of "
-            f"{'this strategy' if len(here) == 1 else 'these strategies'} that is not shown."
-        )
-    if rest:
-        whom = listed(rest) if len(rest) < len(tested) else "every strategy"
-        parts.append(
-            f"For {whom} the differences between questions are not significant after correction: the order of the questions "
-            "is only a description there."
-        )
-    if untested:
-        parts.append(f"For {listed(untested)} the answers vary too little for a test.")
-    return " ".join(parts)
-
-
-def _questions_figure(choices: PairChoices, shares: Shares) -> Figure:
-    dots = [
-        Dot(choices.strategy_labels[s], share, group=choices.question_labels[q])
-        for (s, q), share in shares.cells_here.items()
-    ]
-    details = "; ".join(f"{dot.label}, {dot.group}: {with_interval(dot.estimate, is_percent=True)}" for dot in dots)
-    spec = dot_interval(
-        dots, value_title=f"share who {EXPERIMENTAL}", group_title="Question", reference=NO_PREFERENCE, is_percent=True
-    )
-    title = "Preference by question, in these transcript pairs"
-    return Figure("questions-figure", title, spec, f"Shares with confidence intervals: {details}.")
-
-
-def _top(choices: PairChoices, shares: dict[str, Estimate]) -> Cell:
-    if not shares:
-        return None
-    best = max(shares, key=lambda q: shares[q].value)
-    return f"{choices.question_labels[choices.questions.index(best)]} ({percent(shares[best].value)})"

@@ -30,6 +30,7 @@ from dialometer.analysis.base.wording import inside, listed, n_of, percent, ques
 from dialometer.analysis.families.pairs.choices import PairChoices, asked_pairwise, pair_choices, pair_items
 from dialometer.analysis.families.pairs.factors import factors_section, has_factors
 from dialometer.analysis.families.pairs.pair_alternatives import pair_alternatives
+from dialometer.analysis.families.pairs.question_section import question_section
 from dialometer.analysis.families.pairs.rater_sections import side_section, subgroup_section
 from dialometer.analysis.families.pairs.result_words import answer_words, certainty_words, headline_words
 from dialometer.analysis.families.pairs.results import (
@@ -45,7 +46,6 @@ from dialometer.analysis.families.pairs.sections import (
     declared_section,
     differences_section,
     preference_section,
-    question_section,
 )
 from dialometer.analysis.families.pairs.transcripts import pairs_that_differ, transcripts_section
 from dialometer.analysis.shared.comparisons import CORRECTIONS, between, is_about, p_adjusted
@@ -54,6 +54,7 @@ from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Study
+from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE
 from dialometer.report.charts import Dot, dot_interval, ranking_intervals
 
 MOST_HEADLINES = 3
@@ -121,7 +122,7 @@ class TranscriptPairs(Family):
                 *in_appendix([profile] if len(choices.questions) > 1 else []),
                 *in_appendix(_sections(data, choices, options)),
             ),
-            methods=_methods(options),
+            methods=(*_methods(options), *_undecided_method(study)),
             warnings=(*choices.notes, *_shared_transcripts(choices, options), *_reach(choices, options)),
             claims=tuple(
                 Claim(f"a preference for {result.label}", is_general=result.reach == "general")
@@ -223,7 +224,7 @@ def _headline(result: Result, is_confirmatory: bool) -> Headline:
 def _figure(results: Sequence[Result], deciding: DeclaredShares | None) -> Figure:
     ordered = sorted(results, key=lambda c: -c.value if c.here.is_known else 1.0)
     title = "Preference for the experimental version, by strategy"
-    of = "prefer the experimental version"
+    of = "share of choices for the experimental version"
     if any(result.has_general_test for result in results):
         dots = [
             Dot(result.label, estimate, group=group)
@@ -288,9 +289,18 @@ def _methods(options: Options) -> tuple[Method, ...]:
             correction,
             "declared in the study; each column of p-values is one family",
         ),
-        Method(
-            "ties and “cannot tell”",
-            "excluded from shares and tests, counted in the notes",
-            "they say nothing about which version is better",
-        ),
     )
+
+
+def _undecided_method(study: Study) -> tuple[Method, ...]:
+    """What is done with answers for neither version, where the scale allows any."""
+    names = {TIE: "ties", BOTH_BAD: "“both are bad”", CANNOT_TELL: "“cannot tell”"}
+    asked = asked_pairwise(study)
+    scales = [
+        scale for criterion in study.spec.criteria if criterion.name in asked for scale in study.scales_of(criterion)
+    ]
+    allowed = [name for option, name in names.items() if any(option in scale.extra_options() for scale in scales)]
+    if not allowed:
+        return ()
+    what = "excluded from shares and tests, counted in the notes"
+    return (Method(listed(allowed), what, "they say nothing about which version is better"),)

@@ -120,15 +120,24 @@ def _reach_words(choices: PairChoices, options: Options) -> tuple[str, ...]:
     text = "Where all pairs of a strategy give similar results, its preference is more likely to hold for other transcripts. "
     if not tests:
         return (text + "Each strategy was shown in one pair only, so this cannot be checked here.",)
+    untested = {label: test.notes for label, test in tests.items() if math.isnan(test.p_value)}
+    parts = []
     if apart:
-        return (
-            text + f"The pairs differ significantly for {listed(apart)}: there the wording of the single pair matters.",
+        parts.append(
+            f"The pairs differ significantly for {listed(apart)}: there the wording of the single pair matters."
         )
-    return (text + "No strategy shows a significant difference between its pairs.",)
+    elif len(untested) < len(tests):
+        whom = "No other strategy" if untested else "No strategy"
+        parts.append(f"{whom} shows a significant difference between its pairs.")
+    for notes in dict.fromkeys(untested.values()):
+        labels = listed(label for label, own in untested.items() if own == notes)
+        why = f": {notes[-1].removeprefix('no test: ')}" if notes else ""
+        parts.insert(0, f"Whether the pairs of {labels} differ cannot be tested{why}.")
+    return (text + " ".join(parts),)
 
 
 def _turns(item: PairItem, report: PairReport, share: Estimate, strategy: str) -> Turns:
-    preferred = f"Prefer the experimental version: {with_interval(share, is_percent=True)}, {share.n} answers. "
+    preferred = f"Choices for the experimental version: {with_interval(share, is_percent=True)}, {share.n} answers. "
     length = f"{report.length_change:+.0%}".replace("-", MINUS).replace("+0%", "0%").replace(f"{MINUS}0%", "0%")
     words = f"{report.n_words_a} words in the control, {report.n_words_b} in the experimental version ({length})."
     reasons = "".join(f" Declared exception: {rule} ({why})." for rule, why in item.breaches.items())
