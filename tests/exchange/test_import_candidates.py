@@ -159,4 +159,4 @@ def test_rules_are_applied_where_asked(tmp_path, bring_in):
         excluded = [session for session in store.sessions.all() if session.is_excluded]
         reasons = [logged.finding.reason for logged in store.records.findings()]
     assert len(excluded) == 1
-    assert reasons == ["failed 1 gold item: q1-c1 (fit = 2, at least 4 expected)"]
+    assert reasons == ["failed 1 gold item: q1-c1 (fit = 2, expected at least 4)"]

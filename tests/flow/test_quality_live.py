@@ -182,9 +182,9 @@ def test_what_was_wrong_with_a_gold_answer_can_be_checked(shorten):
         Acceptable(criterion="fluency", at_least=4, at_most=5),
         Acceptable(criterion="q", point="a", one_of=["yes"]),
     )
-    assert low.answer_words(2, system="Retrieval") == "fluency of Retrieval = 2, at least 4 and at most 5 expected"
-    assert yes.answer_words({"a": "no", "b": "yes"}, system="Guided") == "q of Guided: a = no, yes expected"
-    assert yes.answer_words({}) == "q: a = no answer, yes expected"
+    assert low.answer_words(2, system="Retrieval") == "fluency of Retrieval = 2, expected at least 4 and at most 5"
+    assert yes.answer_words({"a": "no", "b": "yes"}, system="Guided") == "q of Guided: a = no, expected yes"
+    assert yes.answer_words({}) == "q: a = no answer, expected yes"
     study = shorten("likert", 20)
     rule = next(rule for rule in study.spec.quality if rule.rule == "gold")
     wanted = next(one for one in rule.acceptable if one.system and one.at_least is not None)
@@ -192,4 +192,4 @@ def test_what_was_wrong_with_a_gold_answer_can_be_checked(shorten):
     record = judged(study, [1, 1], system=wanted.system, criterion=wanted.criterion, item_id=item)
     (found,) = rule.findings(study, SimpleNamespace(condition={}), record)
     label = next(system.label for system in study.spec.systems if system.name == wanted.system)
-    assert f"failed 1 gold item: {item} ({wanted.criterion} of {label} = 1, at least" in found.reason
+    assert f"failed 1 gold item: {item} ({wanted.criterion} of {label} = 1, expected at least" in found.reason

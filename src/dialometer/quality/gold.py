@@ -49,7 +49,7 @@ class Acceptable(Part):
         if isinstance(value, dict):
             score = None if self.point or scale is None else scale.number(value)
             given = value.get(self.point or "best", "no answer") if score is None else format(round(score, 2), "g")
-        return f"{asked} = {given}, {self.expected_words()} expected"
+        return f"{asked} = {given}, expected {self.expected_words()}"
 
     def expected_words(self) -> str:
         """Which answers are acceptable."""

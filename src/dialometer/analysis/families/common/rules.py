@@ -213,7 +213,9 @@ def _found(n_rules: int, n_raters: int) -> str:
     """How many rules there are, and how many raters broke any of them."""
     rules = "one rule" if n_rules == 1 else f"{n_rules} rules"
     applied = "applied" if n_rules == 1 or not n_raters else "together applied"
-    return f"The study has {rules} about raters, which {applied} to {n_of(n_raters, 'rater') if n_raters else 'none'}."
+    return (
+        f"The study has {rules} about raters, which {applied} to {n_of(n_raters, 'rater') if n_raters else 'no rater'}."
+    )
 
 
 def _paragraphs(found: str, counts: list[tuple[Cell, ...]], changed: list[str]) -> tuple[str, ...]:
