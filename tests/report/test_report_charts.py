@@ -219,6 +219,9 @@ def test_axes_end_where_values_cannot_be():
     assert drawn_domain([1.0, 2.0], (-math.inf, math.inf)) is None
     assert drawn_domain([1.0, 2.0]) is None
     assert x_of(dot_interval([Dot("a", around(4.95, 0.05))], value_title="x", limits=(1, 5)))[1]["domain"][1] == 5
+    chance = dot_interval([Dot("a", around(0.8))], value_title="share", reference=0.5, is_percent=True)
+    assert "0%" not in texts(draw_svg(chance)).split(" | "), "a line for chance brings no zero with it"
+    assert "50%" in texts(draw_svg(chance))
     assert x_of(strip({"a": [0.2, 0.98]}, value_title="r", limits=COEFFICIENT))[1]["domain"][1] == 1
     assert x_of(strip({"a": [0.2, 0.98]}, value_title="share", is_percent=True))[1]["domain"][1] == 1
     assert x_of(CHARTS["strip_log"])[1]["padding"] > 0, "the outermost marks stand whole"

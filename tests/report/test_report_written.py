@@ -67,10 +67,10 @@ def test_columns_of_one_statistic_in_two_units_have_one_number_of_digits_each():
 def test_ratios_keep_the_end_that_matters():
     """An odds ratio of 6 [1, 43] might include 1 or not."""
     ratio = Estimate(5.94, 9, "odds ratio", low=0.82, high=43.1, unit="odds ratio")
-    assert column("estimate", [ratio]) == ["5.94 [0.82, 43.10]"]
-    assert column("estimate", [replace(ratio, value=105, low=13, high=849)]) == ["105 [13, 849]"]
+    assert column("estimate", [ratio]) == ["5.94 [0.82, 43]"]
+    assert column("estimate", [replace(ratio, value=105, low=13, high=849)]) == ["110 [13, 850]"]
     large = replace(ratio, value=340, low=52, high=2246)
-    assert column("estimate", [ratio, large, large]) == ["5.94 [0.82, 43.10]", "340 [52, 2,246]", "340 [52, 2,246]"]
+    assert column("estimate", [ratio, large, large]) == ["5.94 [0.82, 43]", "340 [52, 2,200]", "340 [52, 2,200]"]
 
 
 def test_an_error_of_rounding_is_a_zero():

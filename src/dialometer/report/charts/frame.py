@@ -150,7 +150,7 @@ def value_scale(domain: tuple[float, float] | None, *, has_zero: bool = False) -
     return (
         {"zero": has_zero, "nice": True, "padding": 0 if has_zero else 6}
         if domain is None
-        else {"domain": list(domain), "nice": False}
+        else {"domain": list(domain), "nice": False, "zero": has_zero}
     )
 
 

@@ -99,7 +99,12 @@ def _strip_figure(study: Study, measure: Measure) -> Figure:
     return Figure(
         f"distribution_{measure.name}",
         f"Distribution of {measure.label}",
-        strip(samples, value_title="rating" + (" (logarithmic axis)" if is_log else ""), is_log=is_log),
+        strip(
+            samples,
+            value_title="rating" + (" (logarithmic axis)" if is_log else ""),
+            limits=measure.bounds,
+            is_log=is_log,
+        ),
         alt=f"Single ratings of each system with quartiles. {details}.",
         caption="Points are single ratings (a selection where there are many), the bar spans the middle half, the mark "
         "is the median.",

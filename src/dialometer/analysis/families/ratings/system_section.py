@@ -282,7 +282,7 @@ def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
     return Figure(
         f"system_means_{number}",
         f"Ratings of the systems: {labels}",
-        dot_interval(dots, value_title=kind, domain=_axis(measure)),
+        dot_interval(dots, value_title=kind, domain=_axis(measure), limits=measure.bounds),
         alt=f"{kind.capitalize()} of each system with its confidence interval. {details}.",
         caption=f"With {100 * group[0].options.confidence:g}% confidence intervals. {_scope(group[0])}",
     )
