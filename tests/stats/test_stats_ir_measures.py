@@ -166,8 +166,8 @@ def test_compare_two_retrievers():
     assert estimate.value == pytest.approx(np.nanmean(average_precision(good)) - np.nanmean(average_precision(bad)))
     assert estimate.low > 0
     assert estimate.p_value < 0.001
-    assert (estimate.n_resamples, estimate.seed) == (2000, 0), "those of the confidence interval"
-    assert "10,000 drawn" in estimate.method
+    assert (estimate.n_resamples, estimate.seed) == (10_000, 0), "those of the test and of its interval"
+    assert estimate.interval_method == "inverted permutation test over questions"
     assert not compare_questions([0.5, 0.5], [0.5, 0.5]).is_known
 
 

@@ -242,7 +242,6 @@ def paired_differences(
             score.values[metric],
             other.values[metric],
             dialogues if resampling.by == "dialogues" else None,
-            n_resamples=resampling.n_resamples,
             seed=resampling.seed,
             confidence=resampling.confidence,
             label=f"{score.retriever} - {other.retriever}",

@@ -18,6 +18,7 @@ Checked against definitions written out list by list and ``sklearn.metrics.avera
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -29,8 +30,8 @@ from dialometer.errors import DialometerError
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.clustered.proportion import proportion
-from dialometer.stats.effects.permutation import permutation_paired
-from dialometer.stats.observations import Floats, Ints, numbers, same_length
+from dialometer.stats.observations import Floats, Ints, codes, missing_note, numbers, same_length
+from dialometer.stats.retrieval.sign_flips import sign_flips
 
 RankTies = Literal["order", "best", "worst"]
 
@@ -282,7 +283,6 @@ def compare_questions(
     dialogues: ArrayLike | None = None,
     *,
     n_permutations: int = 10_000,
-    n_resamples: int = 2000,
     seed: int = 0,
     confidence: float = 0.95,
     label: str = "",
@@ -290,36 +290,40 @@ def compare_questions(
     """Two retrievers on the same questions: mean difference (first minus second), paired.
 
     The p-value is a paired permutation test, the test of choice for retrieval (Smucker, Allan and Carterette 2007); the
-    interval is a bootstrap over questions. With ``dialogues``, signs are flipped and resamples drawn by whole dialogue.
+    interval holds the values that this test does not reject. With ``dialogues``, signs are flipped by whole dialogue.
     Questions without a value on either side are left out.
     """
     a, b = numbers(first), numbers(second)
     same_length(first=a, second=b)
-    if dialogues is None:
-        tested = permutation_paired(a, b, n_permutations=n_permutations, seed=seed, label=label)
-        groups = None
-    else:
-        is_given = ~np.isnan(a - b)
-        a, b, groups = a[is_given], b[is_given], np.asarray(dialogues)[is_given]
-        sums = np.bincount(np.unique(groups, return_inverse=True)[1], weights=a - b)
-        tested = permutation_paired(sums, np.zeros(len(sums)), n_permutations=n_permutations, seed=seed, label=label)
-    if not tested.is_known:
-        return tested
-    difference = (a - b)[~np.isnan(a - b)]
-    if (difference == 1).all() and np.isin(a[~np.isnan(a)], (0.0, 1.0)).all():
-        spread = proportion(len(difference), len(difference), confidence=confidence)  # no resample differs from another
-    else:
-        spread = bootstrap_mean(a - b, groups, n_resamples=n_resamples, seed=seed, confidence=confidence)
-    drawn = f", {tested.n_resamples:,} drawn" if tested.seed is not None else ""
-    return replace(
-        tested,
-        method=f"{tested.method}{drawn}",
-        value=spread.value,
-        n=len(difference),
-        low=spread.low,
-        high=spread.high,
+    is_given = ~np.isnan(a - b)
+    difference, n = (a - b)[is_given], int(is_given.sum())
+    notes = missing_note(int(np.sum(~is_given)))
+    method = "two-sided paired permutation test of the mean difference"
+    if not n:
+        return unknown(method, "no pairs: both sides are needed for at least one entry", label=label)
+    groups = np.arange(n) if dialogues is None else codes(np.asarray(dialogues)[is_given])[0]
+    if np.allclose(np.bincount(groups, weights=difference), 0, atol=1e-12):
+        return unknown(method, "no pair differs: the test needs at least one that does", n=n, label=label)
+    found = sign_flips(difference, groups, n_permutations=n_permutations, seed=seed, confidence=confidence)
+    low, high, how = found.low, found.high, "inverted permutation test"
+    if math.isnan(low):
+        notes = (*notes, "so few questions differ that the test rejects no value: no confidence interval")
+    elif np.ptp(difference) == 0 and abs(difference[0]) == 1 and np.isin(a[is_given], (0.0, 1.0)).all():
+        ends = proportion(n, n, confidence=confidence)
+        low, high, how = *sorted(float(difference[0]) * end for end in (ends.low, ends.high)), ends.interval_method
+    elif np.ptp(difference) == 0:
+        low, high, notes = math.nan, math.nan, (*notes, "all differences are equal: no confidence interval")
+    return Estimate(
+        value=float(difference.mean()),
+        n=n,
+        method=f"{method}, {found.how}" if found.how else method,
+        low=low,
+        high=high,
         confidence=confidence,
-        interval_method=_over_questions(spread),
-        n_resamples=spread.n_resamples,
-        seed=spread.seed,
+        interval_method=f"{how} over {'questions' if dialogues is None else 'dialogues'}",
+        p_value=found.p_value,
+        seed=seed if found.n_drawn else None,
+        n_resamples=found.n_drawn,
+        label=label,
+        notes=notes,
     )

@@ -164,7 +164,7 @@ def methods(options: Options) -> tuple[Method, ...]:
         ),
         Method(
             "comparisons of retrieval metrics",
-            f"paired permutation test over questions{correction}",
+            f"paired permutation test over questions{correction}; confidence intervals hold the values that it does not reject",
             "all systems answered the same questions; no assumption about the distribution",
             "Smucker, Allan and Carterette, CIKM 2007",
         ),

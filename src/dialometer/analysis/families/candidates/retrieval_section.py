@@ -192,7 +192,8 @@ def _pairs_table(name: str, judged: JudgeScores, options: Options) -> Table:
         columns,
         tuple(rows),
         caption="Question by question, on questions with a right answer; n counts questions. Paired permutation tests, "
-        "corrected within each metric. Counting the other questions as failures adds zeros and leaves p as it is.",
+        "corrected within each metric; confidence intervals hold the values that the test of this pair alone does not reject. "
+        "Counting the other questions as failures adds zeros and leaves p as it is.",
     )
 
 
