@@ -10,7 +10,7 @@ import polars as pl
 
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import within
-from dialometer.analysis.base.wording import excludes, listed, number, percent, with_interval
+from dialometer.analysis.base.wording import excludes, interval_only, listed, number, percent, with_interval
 from dialometer.analysis.families.conversations.conversations import LENGTHS, SelfRatings
 from dialometer.analysis.families.conversations.rating_shape import share_of
 from dialometer.analysis.shared.comparisons import CORRECTIONS, corrected, p_adjusted
@@ -233,9 +233,8 @@ def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -
             dots.append(Dot(f"dialogue {place}", mean, facet=rated.label if len(ratings) > 1 else ""))
         over_time = clustered_spearman(rated.answered_s, level, rated.rater, options, resampled="raters")
         if excludes(over_time):
-            drifted.append(
-                f"{rated.label} {'rises' if over_time.value > 0 else 'falls'} (rho {with_interval(over_time)})"
-            )
+            verb = "rises" if over_time.value > 0 else "falls"
+            drifted.append(f"{rated.label} {verb} (rho {number(over_time.value)}, {interval_only(over_time)})")
         p = p_adjusted(change)
         drift.append((rated.label, change, None if np.isnan(p) else p, change.n, over_time, over_time.n))
         if p <= 1 - options.confidence:
