@@ -96,6 +96,14 @@ def test_there_are_no_results_before_the_first_look(likert, looks, n, first):
     assert report.summary.headlines == ()
 
 
+def test_between_looks_verdicts_hold_and_the_next_look_comes_next(likert):
+    """Results at a declared look are valid, so they are not worded as interim ones; simulated raters change nothing of that."""
+    study = declared(likert, looks=[15, 40])
+    summary = analyse(study, data_of(study, 20), n_resamples=100).summary
+    assert "so far" not in summary.answer
+    assert summary.next_steps[1].startswith("Continue to the next look, at 40 raters")
+
+
 def test_a_study_that_is_decided_stops_and_stays_decided(likert):
     study = declared(likert, looks="anytime", stop={"every": 5})
     report = analyse(study, data_of(study, 38, 2.0), n_resamples=100)
