@@ -68,8 +68,8 @@ METHODS = (
     ),
     Method(
         "Whether a judge can replace a rater",
-        f"alternative annotator test with epsilon {EPSILON:g}; where raters saw fewer than {MIN_ITEMS} items each, the same "
-        "comparison over all raters and items together",
+        f"alternative annotator test with epsilon {EPSILON:g}; where fewer than {MIN_RATERS} raters saw {MIN_ITEMS} items "
+        "or more, the same comparison over all raters and items together",
         "it asks of the judge what it asks of each rater: to fit the other raters",
         "Calderon, Reichart and Dror 2025",
     ),
