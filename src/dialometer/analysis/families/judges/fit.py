@@ -19,7 +19,7 @@ FEWEST = 5
 """Things of a group that is shown."""
 MOST_LEVELS = 12
 DIFFICULTY = "difficulty"
-BY_RATERS = "groups by difficulty are made from how far raters agree, so this shows nothing about one rater"
+BY_RATERS = "groups by difficulty are made from how far raters agree, so that nothing is shown there of one rater"
 SHORT_S = 3600
 """A run within so many seconds shows no drift."""
 

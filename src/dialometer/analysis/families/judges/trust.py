@@ -13,11 +13,18 @@ import polars as pl
 from dialometer.analysis.base.data import StudyData, judge_names
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.scale_units import within
-from dialometer.analysis.base.wording import listed, n_of, percent, with_interval
+from dialometer.analysis.base.wording import listed, n_of, percent, sentence, with_interval
 from dialometer.analysis.families.judges.biases import Sway, self_preference, style_bias
 from dialometer.analysis.families.judges.compared import Compared, as_labels, as_sides, compared_criteria
 from dialometer.analysis.families.judges.ensembles import with_ensembles
-from dialometer.analysis.families.judges.fit import FEWEST, JudgeCalibration, calibration, group_fits
+from dialometer.analysis.families.judges.fit import (
+    BY_RATERS,
+    DIFFICULTY,
+    FEWEST,
+    JudgeCalibration,
+    calibration,
+    group_fits,
+)
 from dialometer.analysis.families.judges.position import PositionBias, position_bias
 from dialometer.analysis.families.judges.verdicts import position_table, position_words
 from dialometer.errors import NotEnoughData
@@ -424,8 +431,12 @@ def _group_section(data: StudyData, criteria: Sequence[Compared], options: Optio
                         Column("of_rater", "One rater", kind),  # type: ignore[arg-type]
                         Column("n", "Things", "count"),
                     ),
-                    tuple((g.criterion, g.judge, g.by, g.group, g.of_judge, g.of_rater, g.n) for g in rows),
-                    caption=f"Groups of fewer than {FEWEST} things are not shown.",
+                    tuple(
+                        (g.criterion, g.judge, g.by, g.group, g.of_judge, "" if g.by == DIFFICULTY else g.of_rater, g.n)
+                        for g in rows
+                    ),
+                    caption=f"Groups of fewer than {FEWEST} things are not shown."
+                    + (f" {sentence(BY_RATERS)}" if any(g.by == DIFFICULTY for g in rows) else ""),
                 )
             )
     words = "Where a judge agrees less than elsewhere, look at these items first. " + _drift_words(groups)
@@ -461,7 +472,7 @@ def _uncalibrated(criteria: Sequence[Compared], shown: Sequence[JudgeCalibration
 def _calibration_section(data: StudyData, criteria: Sequence[Compared], options: Options) -> Section | None:
     rows = [(compared.is_number, row) for compared in criteria for row in calibration(data, compared, options)]
     parts, words = [], []
-    for is_number, title, answer, people, sentence in (
+    for is_number, title, answer, people, meaning in (
         (
             True,
             "What people say, by the judge's rating",
@@ -479,7 +490,7 @@ def _calibration_section(data: StudyData, criteria: Sequence[Compared], options:
     ):
         own = [row for kind, row in rows if kind == is_number]
         if own:
-            words.append(sentence)
+            words.append(meaning)
             columns = (
                 Column("criterion", "Criterion"),
                 Column("judge", "Judge"),
