@@ -1,5 +1,6 @@
 """Translators' files: what is written can be read by other programs, and comes back as it was."""
 
+import csv
 import io
 from datetime import UTC, datetime
 
@@ -189,9 +190,8 @@ def test_a_study_in_two_languages_from_the_command_line_to_the_report(study, tmp
     folder = str(study.folder)
     run("simulate", folder, "--raters", "12", "--languages", "en=1,de=1")
     run("export", folder, "--out", str(tmp_path / "export"))
-    rows = (tmp_path / "export" / "sessions.csv").read_text().splitlines()
-    place = rows[0].split(",").index("language")
-    assert {row.split(",")[place] for row in rows[1:]} == {"en", "de"}
+    with (tmp_path / "export" / "sessions.csv").open(encoding="utf-8", newline="") as file:
+        assert {row["language"] for row in csv.DictReader(file)} == {"en", "de"}
     run(
         "report",
         folder,
