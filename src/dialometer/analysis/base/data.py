@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -289,27 +289,6 @@ def judge_names(answers: pl.DataFrame, sessions: pl.DataFrame) -> dict[str, str]
     names = dict(zip(named["rater"].to_list(), named["text"].to_list(), strict=True))
     raters = sessions.filter(pl.col("source") == "model")["rater"].unique().sort().to_list()
     return {rater: names.get(rater, rater) for rater in raters}
-
-
-N_AT_ONCE = 200_000
-"""Judgments that are sorted by raters at once."""
-
-
-def n_by_rater(judgments: pl.DataFrame) -> pl.DataFrame:
-    """How many judgments each rater has, in the order of the raters' names; counted by numbers, as texts take more room."""
-    counts = judgments["rater"].cast(pl.Categorical).value_counts(name="n")
-    return counts.with_columns(pl.col("rater").cast(pl.String)).sort("rater")
-
-
-def by_raters(judgments: pl.DataFrame, work: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
-    """Rows about raters, made for some raters at a time: of a million judgments only a part is sorted and coded at once."""
-    counts = n_by_rater(judgments)
-    n_parts = -(-len(judgments) // N_AT_ONCE)
-    if n_parts <= 1:
-        return work(judgments)
-    of_part = (counts["n"].cum_sum() - 1) * n_parts // len(judgments)
-    parts = counts.with_columns(of_part.alias("part")).partition_by("part", maintain_order=True)
-    return pl.concat([work(judgments.filter(pl.col("rater").is_in(part["rater"].implode()))) for part in parts])
 
 
 def names_apart(sessions: Iterable[tuple[str, int, int]]) -> dict[str, str]:

@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 from scipy import special
 
-from dialometer.analysis.base.data import StudyData, by_raters
+from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.measures import Measures
+from dialometer.analysis.base.rater_parts import by_raters
 from dialometer.model.item import CandidateItem
 from dialometer.model.study import Study
 from dialometer.quality.gold import Acceptable, Gold

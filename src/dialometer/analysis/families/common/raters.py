@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from dialometer.analysis.base.data import StudyData, n_by_rater
+from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.measures import numeric_measures
+from dialometer.analysis.base.rater_parts import n_by_rater
 from dialometer.analysis.base.wording import listed, n_of, number, percent
 from dialometer.analysis.families.common.rater_signs import (
     FAR,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from dialometer.analysis.base.data import StudyData, by_raters
+from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import Measure, Measures, means_by_group
+from dialometer.analysis.base.rater_parts import by_raters
 from dialometer.analysis.base.wording import (
     as_ratio,
     excludes,
