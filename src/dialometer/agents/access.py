@@ -79,10 +79,10 @@ class AgentAccess:
         parsed = httpx.URL(url)
         port = parsed.port or (443 if parsed.scheme == "https" else 80)
         try:
-            found = socket.getaddrinfo(parsed.host, port, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(parsed.host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise httpx.ConnectError(f"{parsed.host} is not known") from error
-        for *_, place in found:
+        for *_, place in addresses:
             if self._may_reach(parsed.host, str(place[0]), port):
                 return str(place[0])
         raise AgentError(refusal(parsed.host), remedy=address_remedy(parsed.host, port))

@@ -59,8 +59,8 @@ class Anthropic(ChatModel):
         return self.model_copy(update={"extra": {**self.extra, **must}})
 
     def read_whole(self, content: Any) -> ModelEvent:
-        if told := error_text(content):
-            return ModelEvent(error=told)
+        if message := error_text(content):
+            return ModelEvent(error=message)
         blocks = pick(content, "content")
         if not isinstance(blocks, list):
             raise AgentError("the model's answer has no content", remedy="check base_url and model")
@@ -102,8 +102,8 @@ class Anthropic(ChatModel):
         return version | {"x-api-key": key} if key else version
 
 
-def _usage(told: Any) -> dict[str, int]:
+def _usage(usage: Any) -> dict[str, int]:
     """Tokens under the names that all models share."""
-    counts = whole_numbers(told)
+    counts = whole_numbers(usage)
     names = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
     return {names.get(name, name): n for name, n in counts.items()}

@@ -94,9 +94,9 @@ class Caller(Agent):
 
     def in_conversation(self, conversation_id: str) -> Self:
         """The same agent, with an id that its requests carry, for systems that remember what was said."""
-        told = self.model_copy()
-        told._conversation_id = conversation_id
-        return told
+        copy = self.model_copy()
+        copy._conversation_id = conversation_id
+        return copy
 
     def watched(self, on_answer: Callable[[Any], None]) -> Self:
         """The same agent, which hands over every whole answer of the system as it came."""
@@ -176,11 +176,11 @@ class Caller(Agent):
         ip = self._access.ip_for(url)
         if not ip:
             return connections().stream("POST", url, headers=headers, **options)
-        named = httpx.URL(url)
-        headers = {"Host": named.netloc.decode("ascii"), **{k: v for k, v in headers.items() if k.lower() != "host"}}
-        extensions = {"sni_hostname": named.host}  # the certificate is that of the name
-        return direct_connections(named.host).stream(
-            "POST", named.copy_with(host=ip), headers=headers, extensions=extensions, **options
+        target = httpx.URL(url)
+        headers = {"Host": target.netloc.decode("ascii"), **{k: v for k, v in headers.items() if k.lower() != "host"}}
+        extensions = {"sni_hostname": target.host}  # the certificate is that of the name
+        return direct_connections(target.host).stream(
+            "POST", target.copy_with(host=ip), headers=headers, extensions=extensions, **options
         )
 
 

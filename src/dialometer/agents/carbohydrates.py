@@ -109,9 +109,9 @@ def _read_table() -> dict[str, Food]:
     """Every name of every food, the longer names first, so that the closest one is found."""
     foods: dict[str, Food] = {}
     for line in TABLE.strip().splitlines():
-        name, carbohydrates, portion, others = line.split("|")
+        name, carbohydrates, portion, other_names = line.split("|")
         food = Food(name, int(carbohydrates), int(portion))
-        names = [name, *(other.strip() for other in others.split(",") if other.strip())]
+        names = [name, *(other.strip() for other in other_names.split(",") if other.strip())]
         foods |= dict.fromkeys(names, food)
     return dict(sorted(foods.items(), key=lambda entry: -len(entry[0])))
 
@@ -374,20 +374,20 @@ class Carbohydrates(Agent):
     def _next(self, meal: Meal) -> str:
         """The next question or the sum, after what is to be said first."""
         if meal.unknown:
-            asked = [] if self._say("still_unknown") in meal.said else [self._say("unknown", word=meal.unknown[0])]
+            question = [] if self._say("still_unknown") in meal.said else [self._say("unknown", word=meal.unknown[0])]
         elif not meal.entries:
-            asked = [self._say("meal")]
+            question = [self._say("meal")]
         elif meal.wants_more:
-            asked = [self._say("more")]
+            question = [self._say("more")]
         elif meal.missing:
-            asked = [self._say("amount", foods=_listed([self._name(entry) for entry in meal.missing]))]
+            question = [self._say("amount", foods=_listed([self._name(entry) for entry in meal.missing]))]
         elif meal.is_done:
             meal_word = meal.word if "alignment" in self.strategies else MEALS.get(meal.word, meal.word)
-            asked = [self._say("sum", foods=self._foods(meal), total=meal.total, meal=meal_word)]
+            question = [self._say("sum", foods=self._foods(meal), total=meal.total, meal=meal_word)]
         else:
             meal.is_read_back, meal.n_asked = True, 0
-            asked = [self._say("confirm", foods=self._foods(meal))]
-        return " ".join([*meal.said, *asked])
+            question = [self._say("confirm", foods=self._foods(meal))]
+        return " ".join([*meal.said, *question])
 
     def _foods(self, meal: Meal) -> str:
         return _listed(
@@ -428,10 +428,10 @@ def _mentions(text: str, learned: dict[str, Food]) -> list[Entry]:
     names = {**learned, **FOODS}
     entries: list[Entry] = []
     for part in _PARTS.split(text):
-        found = list(_mentions_in(part, text, names))
-        if not found and entries and entries[-1].grams is None:
+        mentions = list(_mentions_in(part, text, names))
+        if not mentions and entries and entries[-1].grams is None:
             entries[-1].grams = _grams(part, entries[-1].food)
-        entries += found
+        entries += mentions
     return entries
 
 

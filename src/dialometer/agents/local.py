@@ -51,9 +51,9 @@ class LocalModel(Agent):
         return str(path)
 
     def in_conversation(self, conversation_id: str) -> Self:
-        told = self.model_copy()
-        told._conversation_id = conversation_id
-        return told
+        copy = self.model_copy()
+        copy._conversation_id = conversation_id
+        return copy
 
     def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:
         server = self.server

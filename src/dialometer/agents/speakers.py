@@ -25,20 +25,20 @@ def without_other_speakers(reply: Reply, speaker_labels: SpeakerLabels) -> Reply
     """The reply as the study wants it. Labels are recorded in any case, and so is what is cut off."""
     first = _LABEL.match(reply.text)
     is_another = first is not None and first[1] not in _OWN
-    others = labels_in(reply.text)
-    if first is None and not others:
+    labels = labels_in(reply.text)
+    if first is None and not labels:
         return reply
-    names = list(dict.fromkeys(match[1] for match in [*([first] if first else []), *others]))
+    names = list(dict.fromkeys(match[1] for match in [*([first] if first else []), *labels]))
     details = {**reply.details, "speaker_labels": names}
     if speaker_labels == "keep":
         return Reply(reply.text, details)
-    if is_another or (others and speaker_labels == "fail"):
+    if is_another or (labels and speaker_labels == "fail"):
         raise AgentError(
-            f"the response speaks for another: it has a line of '{(first if is_another and first else others[0])[1]}'",
+            f"the response speaks for another: it has a line of '{(first if is_another and first else labels[0])[1]}'",
             remedy="change the system prompt, or set speaker_labels: keep",
         )
-    end = others[0].start() if others else len(reply.text)
+    end = labels[0].start() if labels else len(reply.text)
     text = reply.text[first.end() if first else 0 : end].strip()
     if not text:
         raise AgentError("nothing is left of the response but labels of speakers", remedy="fix the agent")
-    return Reply(text, {**details, "cut_text": reply.text[end:]} if others else details)
+    return Reply(text, {**details, "cut_text": reply.text[end:]} if labels else details)

@@ -135,11 +135,17 @@ def _reason(content: bytes) -> str:
     A list of complaints (FastAPI's ``detail``) is shown as it is; a page of HTML is not.
     """
     try:
-        told: Any = json.loads(content)
+        content_json: Any = json.loads(content)
     except (ValueError, RecursionError):
-        told = content.decode("utf-8", "replace")
-        told = "" if "<" in told[:200] else told
+        content_json = content.decode("utf-8", "replace")
+        content_json = "" if "<" in content_json[:200] else content_json
     for key in ("error", "message", "detail"):
-        told = (told.get(key) or told) if isinstance(told, dict) else told
-    words = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False) if told else ""
+        content_json = (content_json.get(key) or content_json) if isinstance(content_json, dict) else content_json
+    words = (
+        content_json
+        if isinstance(content_json, str)
+        else json.dumps(content_json, ensure_ascii=False)
+        if content_json
+        else ""
+    )
     return " ".join(words.split())[:MAX_REASON_LENGTH]

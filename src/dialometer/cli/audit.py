@@ -11,7 +11,7 @@ import typer
 from dialometer.model.file_names import DATABASE_FILE
 
 
-def log_action(folder: Path, database: str, what: str, detail: str = "") -> None:
+def log_action(folder: Path, database: str, action: str, detail: str = "") -> None:
     """Adds an entry to the log of the study, or of the dashboard above it; a draft that has neither has no log yet."""
     from dialometer.errors import StorageError
     from dialometer.flow.engine import now_ms
@@ -23,7 +23,7 @@ def log_action(folder: Path, database: str, what: str, detail: str = "") -> None
         return
     try:
         with Store.open(target, create=False) as store:
-            AuditLog(store.database).add(command_line_user(), what, detail, now_ms(), study=folder.resolve().name)
+            AuditLog(store.database).add(command_line_user(), action, detail, now_ms(), study=folder.resolve().name)
     except (StorageError, OSError) as error:
         typer.echo(f"This is not in the audit log: {error}", err=True)
 

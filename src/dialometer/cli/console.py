@@ -65,7 +65,7 @@ class ProgressBar:
 
     def report(
         self,
-        what: str,
+        description: str,
         n_done: int,
         n_total: int,
         *,
@@ -77,17 +77,19 @@ class ProgressBar:
 
         ``line`` replaces the usual line of JSON; ``is_due`` has it written without waiting for the pause to be over.
         """
-        label = label or what.partition(",")[0]
+        label = label or description.partition(",")[0]
         self._begun.setdefault(label, (time.monotonic(), n_done))
-        if self.is_bar and what:
+        if self.is_bar and description:
             total = n_total or None
             if label not in self._tasks:
-                self._tasks[label] = self._bar.add_task(what, total=total)
+                self._tasks[label] = self._bar.add_task(description, total=total)
             is_open = total is None or n_done < total
-            self._bar.update(self._tasks[label], description=what, completed=n_done, total=total, visible=is_open)
-        elif self.is_shown and what and (is_due or time.monotonic() - self._written_at > self.pause_s):
+            self._bar.update(
+                self._tasks[label], description=description, completed=n_done, total=total, visible=is_open
+            )
+        elif self.is_shown and description and (is_due or time.monotonic() - self._written_at > self.pause_s):
             self._written_at = time.monotonic()
-            usual = {"doing": what, "done": n_done, "of": n_total} | self._minutes_left(label, n_done, n_total)
+            usual = {"doing": description, "done": n_done, "of": n_total} | self._minutes_left(label, n_done, n_total)
             sys.stderr.write(json.dumps(line or usual) + "\n")
             sys.stderr.flush()
 

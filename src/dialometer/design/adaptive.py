@@ -44,8 +44,8 @@ def deciding_criterion(study: Study) -> Criterion | None:
         if scale is not None and (scale.choice_form == "one" if is_paired else scale.is_numeric):
             fitting[criterion.name] = criterion
     primary = study.primary_comparison
-    wanted = [fitting[name] for name in primary.criteria if name in fitting] if primary else []
-    return next(iter([*wanted, *fitting.values()]), None)
+    primary_scales = [fitting[name] for name in primary.criteria if name in fitting] if primary else []
+    return next(iter([*primary_scales, *fitting.values()]), None)
 
 
 # How open comparisons are
@@ -104,10 +104,10 @@ def _named(study: Study, names: Mapping[str, int]) -> NDArray[np.bool_] | None:
     pairs = [(a, b) for a, b in (primary.expected_pairs if primary else ()) if a in names and b in names]
     if not pairs:
         return None
-    named = np.zeros((len(names), len(names)), dtype=np.bool_)
+    is_compared = np.zeros((len(names), len(names)), dtype=np.bool_)
     for a, b in pairs:
-        named[names[a], names[b]] = named[names[b], names[a]] = True
-    return named
+        is_compared[names[a], names[b]] = is_compared[names[b], names[a]] = True
+    return is_compared
 
 
 def _by_name(study: Study, names: Mapping[str, int], openness: Floats) -> dict[tuple[str, str], float]:
@@ -161,13 +161,13 @@ def weight_of(study: Study, item: Item, probability: float) -> float:
 
 def chances(sets: Sequence[Systems], openness: Mapping[tuple[str, str], float], floor: float) -> Floats:
     """The probability of each set. Without any answers all pairs are open; later, pairs that nobody compares are not."""
-    names = {name: number for number, name in enumerate(dict.fromkeys(name for one in sets for name in one))}
+    names = {name: number for number, name in enumerate(dict.fromkeys(name for systems in sets for name in systems))}
     matrix = np.full((len(names), len(names)), 0.0 if openness else 1.0)
     np.fill_diagonal(matrix, 0.0)
     for (a, b), value in openness.items():
         if a in names and b in names:
             matrix[names[a], names[b]] = matrix[names[b], names[a]] = value
-    return set_chances(matrix, [[names[name] for name in one] for one in sets], floor)
+    return set_chances(matrix, [[names[name] for name in systems] for systems in sets], floor)
 
 
 def draw_systems(

@@ -75,10 +75,10 @@ def judged_enough(study: Study, judged: Iterable[tuple[Thing, Opinion]]) -> dict
 
 def disputes_among(study: Study, judged: Iterable[tuple[Thing, Opinion]]) -> dict[tuple[int, str], tuple[Dispute, ...]]:
     """Everything that raters disagree about, by condition and item."""
-    found: dict[tuple[int, str], list[Dispute]] = {}
+    disputes: dict[tuple[int, str], list[Dispute]] = {}
     for thing, (opinions, is_disputed) in judged_enough(study, judged).items():
         if is_disputed:
             numbers = tuple(sorted(opinion.number for opinion in opinions))
             dispute = Dispute(thing.criterion, thing.system, thing.turn, numbers)
-            found.setdefault((thing.cell, thing.item), []).append(dispute)
-    return {key: tuple(several) for key, several in found.items()}
+            disputes.setdefault((thing.cell, thing.item), []).append(dispute)
+    return {key: tuple(several) for key, several in disputes.items()}

@@ -112,7 +112,7 @@ def draw_adjudication(
         raise AssignmentError(
             "no disagreement is waiting to be settled", remedy="come back when raters have judged more"
         )
-    cell = max(waiting, key=lambda one: (len(waiting[one]), -one))
+    cell = max(waiting, key=lambda index: (len(waiting[index]), -index))
     chosen = sorted(waiting[cell], key=study.item_numbers.__getitem__)[: study.spec.adjudication.items_per_session]
     blocks = {
         block.name: tuple(item.id for item in study.block_items(block) if item.id in chosen) for block in study.blocks
@@ -224,15 +224,15 @@ def _draw_items(
     )
     if design.judgments_per_item is not None and pool:
         is_wanted = counts < design.judgments_per_item
-        pool, counts = [item for item, wanted in zip(pool, is_wanted, strict=True) if wanted], counts[is_wanted]
+        pool, counts = [item for item, is_in_pool in zip(pool, is_wanted, strict=True) if is_in_pool], counts[is_wanted]
     n_wanted = _n_wanted(study, block, len(pool))
     block_number = [b.name for b in study.blocks].index(block.name)
     rng = _rng(study, _Stream.ITEMS, snapshot.ordinal, block_number, n_given)
     # The least judged items first, ties by chance; then back into file order, so that a fixed order is the file's.
-    wanted = np.lexsort((rng.random(len(pool)), counts))
-    chosen = {pool[i].id for i in wanted[:n_wanted]}
+    is_in_pool = np.lexsort((rng.random(len(pool)), counts))
+    chosen = {pool[i].id for i in is_in_pool[:n_wanted]}
     if draws_items(study) and snapshot.source != "model":
-        drawn = draw_items(study, [pool[i] for i in wanted], n_wanted, snapshot, rng)
+        drawn = draw_items(study, [pool[i] for i in is_in_pool], n_wanted, snapshot, rng)
         pairs |= drawn
         chosen = set(drawn)
     ids = [item.id for item in pool if item.id in chosen]

@@ -72,7 +72,7 @@ class _Text:
 
     def __init__(self, text: str) -> None:
         self.text = text if text.endswith("\n") else f"{text}\n"
-        self.lines = [0, *(found.end() for found in _LINE_END.finditer(self.text))]
+        self.lines = [0, *(ending.end() for ending in _LINE_END.finditer(self.text))]
         self.edits: list[_Edit] = []
 
     def with_data(self, data: Mapping[str, Any]) -> str:
@@ -86,7 +86,7 @@ class _Text:
         result = self.text
         # From the end on, so that places before stay right; what is inserted at one place keeps its order.
         numbered = [(edit.start, edit.end, number, edit) for number, edit in enumerate(self.edits)]
-        for *_, edit in sorted(numbered, key=lambda one: one[:3], reverse=True):
+        for *_, edit in sorted(numbered, key=lambda entry: entry[:3], reverse=True):
             result = result[: edit.start] + edit.new + result[edit.end :]
         return result
 
@@ -242,7 +242,7 @@ _Dumper.add_representer(list, _list_node)
 
 def _dump(value: Any) -> str:
     if isinstance(value, list):  # the list itself always has one line for each value
-        return "".join("- " + _indented(yaml_text(one), 2).lstrip(" ") for one in value)
+        return "".join("- " + _indented(yaml_text(entry), 2).lstrip(" ") for entry in value)
     return yaml_text(value)
 
 

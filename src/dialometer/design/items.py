@@ -175,10 +175,10 @@ class ItemReader:
 
     def _id(self, data: dict[str, Any], line: int) -> str:
         """The id. Numbers are ids too; an item without one is called after its line."""
-        given = data.get("id")
-        if isinstance(given, int) and not isinstance(given, bool) and abs(given) < 10**18:
-            return str(given)
-        if given is None:
+        item_id = data.get("id")
+        if isinstance(item_id, int) and not isinstance(item_id, bool) and abs(item_id) < 10**18:
+            return str(item_id)
+        if item_id is None:
             self._assume(line, "items without an id are called after their line: item-1, item-2 …", 'add "id"', "id")
             return f"item-{line}"
         return self._text(data, "id")
@@ -193,29 +193,31 @@ class ItemReader:
         missing = [system for system in self.systems if system not in responses]
         if missing and not is_exempt:
             raise _Wrong(f"no response of {', '.join(missing)}", "give one response per declared system", "responses")
-        given = {system: self._response(responses, system) for system in responses}
+        by_system = {system: self._response(responses, system) for system in responses}
         return ResponsesItem(
             context=self._turns(data, "context"),
-            responses={system: turn.text for system, (turn, _) in given.items()},
+            responses={system: turn.text for system, (turn, _) in by_system.items()},
             standard=self._text(data, "standard", "") or None,
-            tool_calls={system: turn.tool_calls for system, (turn, _) in given.items() if turn.tool_calls},
-            media={system: turn.media for system, (turn, _) in given.items() if turn.media},
-            system_prompts={system: prompt for system, (_, prompt) in given.items() if prompt},
+            tool_calls={system: turn.tool_calls for system, (turn, _) in by_system.items() if turn.tool_calls},
+            media={system: turn.media for system, (turn, _) in by_system.items() if turn.media},
+            system_prompts={system: prompt for system, (_, prompt) in by_system.items() if prompt},
             **common,
         )
 
     def _response(self, responses: dict[str, Any], system: str) -> tuple[Turn, str]:
         """A response, and what its system alone was told; given as its text, or as an object with what comes with it."""
         where = f"responses.{system}"
-        given = responses[system]
-        if not isinstance(given, dict):
+        response = responses[system]
+        if not isinstance(response, dict):
             return Turn("", self._text(responses, system, where="responses.")), ""
         known = ["text", *PART_KEYS, "system_prompt"]
-        unknown = next((key for key in given if key not in known), None)
+        unknown = next((key for key in response if key not in known), None)
         if unknown is not None:
             raise _Wrong(f"unknown key '{unknown}' in a response", did_you_mean(unknown, known), f"{where}.{unknown}")
-        text, calls, media = self._said(given, where)
-        return Turn("", text, tool_calls=calls, media=media), self._text(given, "system_prompt", "", where=f"{where}.")
+        text, calls, media = self._said(response, where)
+        return Turn("", text, tool_calls=calls, media=media), self._text(
+            response, "system_prompt", "", where=f"{where}."
+        )
 
     def _pair(self, data: dict[str, Any], common: dict[str, Any]) -> Item:
         sides = []
@@ -333,15 +335,15 @@ class ItemReader:
         text, calls, media = self._said(turn, where)
         return Turn(speaker, text, role, calls, media)
 
-    def _said(self, given: dict[str, Any], where: str) -> tuple[str, tuple[ToolCall, ...], tuple[Media, ...]]:
+    def _said(self, data: dict[str, Any], where: str) -> tuple[str, tuple[ToolCall, ...], tuple[Media, ...]]:
         """The text of a turn or response, with the calls of tools and the media; with either, the text may be empty."""
         try:
-            calls = tool_calls_of(given.get("tool_calls"), f"{where}.tool_calls", self._assume_part)
-            self.names_files = self.names_files or bool(given.get("media"))
-            media = media_of(given.get("media"), f"{where}.media", self.folder, self._assume_part)
+            calls = tool_calls_of(data.get("tool_calls"), f"{where}.tool_calls", self._assume_part)
+            self.names_files = self.names_files or bool(data.get("media"))
+            media = media_of(data.get("media"), f"{where}.media", self.folder, self._assume_part)
         except PartFault as fault:
             raise _Wrong(fault.message, fault.remedy, fault.field) from fault
-        return self._text(given, "text", "" if calls or media else None, where=f"{where}."), calls, media
+        return self._text(data, "text", "" if calls or media else None, where=f"{where}."), calls, media
 
     def _assume_part(self, message: str) -> None:
         self._assume(self._line, message, "")

@@ -56,11 +56,11 @@ def insert(data: dict[str, Any], part: str, name: str) -> list[str]:
     called = {wanted: _placed(scales, wanted, scale) for wanted, scale in entry.scales.items()}
     listed = data.get(part) or []
     data[part] = listed
-    there = {one if isinstance(one, str) else one.get("name") for one in listed}
-    for one in entry.entries:
-        if one["name"] not in there:
-            listed.append({**one, "scale": called[one["scale"]], "source": entry.source})
-    return [one["name"] for one in entry.entries if one["name"] in there]
+    there = {criterion if isinstance(criterion, str) else criterion.get("name") for criterion in listed}
+    for criterion in entry.entries:
+        if criterion["name"] not in there:
+            listed.append({**criterion, "scale": called[criterion["scale"]], "source": entry.source})
+    return [criterion["name"] for criterion in entry.entries if criterion["name"] in there]
 
 
 def _placed(scales: dict[str, Any], wanted: str, scale: Any) -> str:

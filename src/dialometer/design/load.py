@@ -87,8 +87,8 @@ def _no_study(folder: Path) -> Problem:
     if not folder.exists():
         remedy = did_you_mean(folder.name, studies) if studies else "check the folder's name, and where you are"
         return Problem(f"there is no folder '{folder}'", remedy, str(folder))
-    named = ", ".join(str(folder / name) for name in studies[:5])
-    remedy = f"name a study that is in it: {named}" if studies else "make one with 'dialometer new TEMPLATE DIR'"
+    paths = ", ".join(str(folder / name) for name in studies[:5])
+    remedy = f"name a study that is in it: {paths}" if studies else "make one with 'dialometer new TEMPLATE DIR'"
     return Problem(f"there is no {STUDY_FILE} in '{folder}'", remedy, STUDY_FILE)
 
 
@@ -202,25 +202,25 @@ def _refused(kind: str, name: str, error: DialometerError, path: tuple[str | int
 
 def _read_texts(folder: Path, spec: StudySpec, source: Positioned) -> tuple[dict[str, str], list[Problem]]:
     """Every file the study names, by its name; one that is missing or empty is a problem where it is named."""
-    wanted: list[tuple[str, tuple[str | int, ...]]] = [
+    files: list[tuple[str, tuple[str | int, ...]]] = [
         (getattr(spec.texts, key), ("texts", key)) for key in type(spec.texts).model_fields
     ]
     for i, factor in enumerate(spec.design.factors):
         for j, level in enumerate(factor.levels):
             if level.set.instructions:
-                wanted.append((level.set.instructions, ("design", "factors", i, "levels", j, "set", "instructions")))
+                files.append((level.set.instructions, ("design", "factors", i, "levels", j, "set", "instructions")))
     for i, block in enumerate(spec.design.blocks):
         if block.set.instructions:
-            wanted.append((block.set.instructions, ("design", "blocks", i, "set", "instructions")))
+            files.append((block.set.instructions, ("design", "blocks", i, "set", "instructions")))
     if spec.presentation.instructions:
-        wanted.append((spec.presentation.instructions, ("presentation", "instructions")))
+        files.append((spec.presentation.instructions, ("presentation", "instructions")))
     for i, rule in enumerate(spec.quality):
         name = getattr(rule, "file", "")
         if name:
-            wanted.append((name, ("quality", i, "file")))
+            files.append((name, ("quality", i, "file")))
     texts: dict[str, str] = {}
     problems: list[Problem] = []
-    for name, path in wanted:
+    for name, path in files:
         limit = MAX_LIST_BYTES if path[0] == "quality" else MAX_TEXT_BYTES
         try:
             texts[name] = clean_text(read_text_inside(folder, name, limit))

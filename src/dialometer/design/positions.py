@@ -106,11 +106,11 @@ def _problem(error: Exception, text: str, file: str) -> Problem:
     """What is wrong in the text, with its line."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
-        what = " ".join(filter(None, [error.context, error.problem]))
+        description = " ".join(filter(None, [error.context, error.problem]))
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        message, remedy = f"not valid YAML: {what}", "check indentation, colons and quotes here"
+        message, remedy = f"not valid YAML: {description}", "check indentation, colons and quotes here"
         if isinstance(error, _Refused):
-            message, remedy = what, error.remedy
+            message, remedy = description, error.remedy
         return Problem(message, remedy, file, line, column)
     if isinstance(error, yaml.reader.ReaderError):
         line = text.count("\n", 0, error.position) + 1
@@ -253,7 +253,7 @@ def _real_path(loc: Path, source: Positioned, below: Path, *, is_missing: bool) 
 
 
 def _sentence(detail: Any, model: type[BaseModel], loc: Path) -> tuple[str, str]:
-    kind, given, context = detail["type"], detail.get("input"), detail.get("ctx", {})
+    kind, value, context = detail["type"], detail.get("input"), detail.get("ctx", {})
     key = str(loc[-1]) if loc else ""
     if kind == "missing":
         owner = _model_at(model, loc[:-1])
@@ -265,22 +265,22 @@ def _sentence(detail: Any, model: type[BaseModel], loc: Path) -> tuple[str, str]
         return f"unknown key '{key}'", did_you_mean(key, sorted(owner.model_fields) if owner else [])
     if kind == "literal_error":
         expected = [word.strip(" '") for word in str(context.get("expected", "")).replace(" or ", ", ").split(",")]
-        return f"'{given}' is not one of the possible values", did_you_mean(str(given), expected)
+        return f"'{value}' is not one of the possible values", did_you_mean(str(value), expected)
     if kind == "string_pattern_mismatch":
-        return f"'{given}' cannot be a name", "use letters, digits, '_' and '-', starting with a letter"
+        return f"'{value}' cannot be a name", "use letters, digits, '_' and '-', starting with a letter"
     if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
         sign, bound = next(
             (s, context[k]) for k, s in (("gt", ">"), ("ge", "≥"), ("lt", "<"), ("le", "≤")) if k in context
         )
-        return f"{given} is out of range", f"use a number {sign} {bound:g}"
+        return f"{value} is out of range", f"use a number {sign} {bound:g}"
     if kind == "value_error":
         return str(context.get("error", detail["msg"])), "correct it here"
-    if kind == "string_too_short" and not given:
+    if kind == "string_too_short" and not value:
         return f"'{key}' is empty", "write it"
     if kind == "too_short":
         return f"needs at least {context.get('min_length', 1)} entries", "add what is missing"
     words = _WORDS.get(kind, detail["msg"])
-    shown = "" if isinstance(given, dict | list) else f", not '{given}'"
+    shown = "" if isinstance(value, dict | list) else f", not '{value}'"
     return f"{words}{shown}", "correct the value"
 
 

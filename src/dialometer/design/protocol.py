@@ -114,7 +114,7 @@ def _seen(study: Study, shown: Presentation) -> str:
     }
     same = {f"{value:g}" for value in values.values()}
     filled = {"criteria": ", ".join(labels.values()), "anchor": same.pop() if len(same) == 1 else numbers}
-    task = f"the task “{_TASK_VARIABLE.sub(lambda found: filled[found[1]], shown.task)}”" if shown.task else ""
+    task = f"the task “{_TASK_VARIABLE.sub(lambda match: filled[match[1]], shown.task)}”" if shown.task else ""
     return "; ".join(part for part in (words[shown.anchor], task) if part)
 
 
@@ -146,8 +146,8 @@ def _n_in_block(study: Study, block: Block) -> int:
     n_available = len(_ordinary_items(study, block))
     if study.spec.design.blocks:
         return n_available if block.n_items == "all" else min(block.n_items, n_available)
-    wanted = study.spec.design.items_per_rater
-    return wanted if isinstance(wanted, int) else n_available
+    n_wanted = study.spec.design.items_per_rater
+    return n_wanted if isinstance(n_wanted, int) else n_available
 
 
 def _n_items_per_rater(study: Study) -> int | None:
@@ -193,7 +193,7 @@ def _asked_once(study: Study, block: Block, condition: Condition) -> tuple[int, 
     if key not in study.remembered:
         presentation = study.presentation(condition, block)
         compares = [study.scale_for(criterion, presentation).compares for criterion in study.block_criteria(block)]
-        study.remembered[key] = (sum(map(bool, compares)), sum(not one for one in compares))
+        study.remembered[key] = (sum(map(bool, compares)), sum(not is_comparison for is_comparison in compares))
     counts: tuple[int, int] = study.remembered[key]
     return counts
 
@@ -214,13 +214,13 @@ def _n_judgments(study: Study, n_raters: int | None, per_rater: int | None) -> i
     design = study.spec.design
     if design.judgments_per_item is not None:
         times = design.judgments_per_item * (len(study.cells) if design.is_quota_per_condition else 1)
-        wanted = times * sum(
+        n_wanted = times * sum(
             judgments_on(study, item, block, study.cells[0])
             for block in study.blocks
             for item in _ordinary_items(study, block)
         )
         _, gold = _gold_seconds_and_judgments(study, study.cells[0])
-        return wanted + round((n_raters or 0) * gold)
+        return n_wanted + round((n_raters or 0) * gold)
     return n_raters * per_rater if n_raters is not None and per_rater is not None else None
 
 

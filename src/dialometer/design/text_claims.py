@@ -89,18 +89,18 @@ def _systems(study: Study, line: str) -> Iterator[tuple[int, str, str]]:
 def _numbers(line: str, shown: int, n_items: int) -> Iterator[tuple[int, str, str]]:
     """Numbers beside those of the study: how many responses an item shows, how many items a rater gets; 0 where it varies."""
     for match in _RESPONSES.finditer(line) if shown else ():
-        said = _number(match["n"])
-        if said > shown or (said != shown and said > 2):  # "if two responses seem equal" fits any number
+        stated = _number(match["n"])
+        if stated > shown or (stated != shown and stated > 2):  # "if two responses seem equal" fits any number
             yield (
                 match.start() + 1,
                 f"the text says {match['n']} responses, but items show {shown}",
                 "correct one of them",
             )
     for match in _ITEMS.finditer(line) if n_items else ():
-        said = _number(match["n"])
-        if said >= LEAST_ITEMS and not n_items / MOST_OFF <= said <= n_items * MOST_OFF:
-            what = " ".join(match[0].replace("*", "").split())
-            yield match.start() + 1, f"the text says '{what}', but a rater gets {n_items} items", "correct one of them"
+        stated = _number(match["n"])
+        if stated >= LEAST_ITEMS and not n_items / MOST_OFF <= stated <= n_items * MOST_OFF:
+            claim = " ".join(match[0].replace("*", "").split())
+            yield match.start() + 1, f"the text says '{claim}', but a rater gets {n_items} items", "correct one of them"
 
 
 def _number(word: str) -> int:

@@ -203,12 +203,14 @@ def translation_problems(study: Study, study_file: Positioned, places: Mapping[s
 
 
 def _placeholder_problems(text: TranslatedText, file: str, at: tuple[int, int]) -> list[Problem]:
-    wanted, used = (set(PLACEHOLDER.findall(one)) for one in (text.source, text.text or text.source))
+    required, used = (set(PLACEHOLDER.findall(words)) for words in (text.source, text.text or text.source))
     problems = []
-    for name in sorted(used - wanted):
-        remedy = f"the source text has {_named(wanted)}" if wanted else "the source text has no such names: remove it"
+    for name in sorted(used - required):
+        remedy = (
+            f"the source text has {_named(required)}" if required else "the source text has no such names: remove it"
+        )
         problems.append(Problem(f"nothing is known under {{{{{name}}}}}", remedy, file, *at, text.key))
-    for name in sorted(wanted - used):
+    for name in sorted(required - used):
         message = f"the translation leaves out {{{{{name}}}}}"
         problems.append(Problem(message, "add it where it belongs", file, *at, text.key, severity="warning"))
     return problems

@@ -176,13 +176,13 @@ def merged(base: str, mine: str, theirs: str) -> str | None:
     Neighbouring lines count as the same, as in ``git merge-file``, with which the tests compare it.
     """
     lines = base.splitlines(keepends=True)
-    ours, others = _changes(lines, mine), _changes(lines, theirs)
-    for change in others:
-        if change in ours:
+    my_changes, their_changes = _changes(lines, mine), _changes(lines, theirs)
+    for change in their_changes:
+        if change in my_changes:
             continue
-        if any(change[0] <= own[1] and own[0] <= change[1] for own in ours):
+        if any(change[0] <= own[1] and own[0] <= change[1] for own in my_changes):
             return None
-    for start, end, new in sorted({*ours, *others}, reverse=True):
+    for start, end, new in sorted({*my_changes, *their_changes}, reverse=True):
         lines[start:end] = new
     return "".join(lines)
 

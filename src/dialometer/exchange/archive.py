@@ -48,10 +48,10 @@ def write_archive(folder: Path, target: Path, about: Mapping[str, Any]) -> dict[
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
     part = target.with_name(target.name + ".part")
     try:
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
-            _add(made, MANIFEST, text.encode())
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            _add(archive, MANIFEST, text.encode())
             for path in files:
-                _add(made, path.relative_to(folder).as_posix(), path.read_bytes())
+                _add(archive, path.relative_to(folder).as_posix(), path.read_bytes())
         part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)
@@ -94,11 +94,11 @@ def is_archive(path: Path) -> bool:
     return path.is_file() and zipfile.is_zipfile(path)
 
 
-def _add(made: zipfile.ZipFile, name: str, content: bytes) -> None:
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     entry = zipfile.ZipInfo(name, _MOMENT)
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
-    made.writestr(entry, content)
+    archive.writestr(entry, content)
 
 
 def _unpack(packed: zipfile.ZipFile, path: Path, folder: Path) -> dict[str, Any]:
@@ -219,8 +219,8 @@ def citation(study: Study, *, version: str, released: str) -> str:
 
 def _author(name: str) -> dict[str, str]:
     """``Family, Given`` is a person; anything else stands as it is."""
-    family, comma, given = name.partition(",")
-    return {"family-names": family.strip(), "given-names": given.strip()} if comma else {"name": name.strip()}
+    family, comma, given_names = name.partition(",")
+    return {"family-names": family.strip(), "given-names": given_names.strip()} if comma else {"name": name.strip()}
 
 
 def environment() -> dict[str, Any]:

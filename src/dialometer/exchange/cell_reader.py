@@ -37,10 +37,10 @@ class CellReader:
     def check_roles(self, line: int) -> None:
         """Report every column that was asked for, or is needed, and is not there."""
         header = list(self.columns.header)
-        for role, wanted in self.columns.missing:
-            if wanted:
+        for role, column in self.columns.missing:
+            if column:
                 self.intake.wrong(
-                    line, f"there is no column '{wanted}' for the {role}", did_you_mean(wanted, header[:200])
+                    line, f"there is no column '{column}' for the {role}", did_you_mean(column, header[:200])
                 )
             else:
                 remedy = f"name the column with --map {role}=COLUMN; the file has {some_columns(header)}"
@@ -48,10 +48,10 @@ class CellReader:
 
     def needed(self, cells: Cells, role: str, line: int, number: int = 0) -> str:
         """A text that must be there."""
-        given = self.columns.text(cells, role, number)
-        if not given:
+        value = self.columns.text(cells, role, number)
+        if not value:
             self.intake.wrong(line, f"the {role} is missing", "fill the cell", self.column(role, number))
-        return self._clean(given, role, line)
+        return self._clean(value, role, line)
 
     def text(self, cells: Cells, role: str, line: int, number: int = 0) -> str:
         """A text that may be there."""

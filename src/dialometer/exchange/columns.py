@@ -26,7 +26,7 @@ Roles = Mapping[str, Role]
 
 def parse_map(entries: Sequence[str]) -> dict[str, str]:
     """``role=column`` or ``role=:constant`` for each entry."""
-    given: dict[str, str] = {}
+    parsed: dict[str, str] = {}
     for entry in entries:
         role, sign, column = entry.partition("=")
         role, column = role.strip(), column.strip()
@@ -35,15 +35,15 @@ def parse_map(entries: Sequence[str]) -> dict[str, str]:
                 f"--map {entry!r} cannot be read",
                 remedy="write role=column, or role=:text for the same text in all rows",
             )
-        if given.get(role, column) != column:
+        if parsed.get(role, column) != column:
             raise DialometerError(f"--map gives '{role}' twice", remedy="give each role one column")
-        given[role] = column
-    return given
+        parsed[role] = column
+    return parsed
 
 
-def check_roles(given: Mapping[str, str], roles: Roles, format_name: str) -> None:
+def check_roles(columns: Mapping[str, str], roles: Roles, format_name: str) -> None:
     """Refuse roles that the format does not have, before a long file is read."""
-    for role in given:
+    for role in columns:
         if role not in roles and not role.startswith(FACTOR_PREFIX):
             known = [*roles, f"{FACTOR_PREFIX}NAME"]
             raise DialometerError(f"the format '{format_name}' has no role '{role}'", remedy=did_you_mean(role, known))
@@ -65,21 +65,21 @@ class Columns:
 
     @classmethod
     def bind(
-        cls, header: Sequence[str], given: Mapping[str, str], roles: Roles, prefixes: Sequence[str] = ()
+        cls, header: Sequence[str], declared: Mapping[str, str], roles: Roles, prefixes: Sequence[str] = ()
     ) -> Columns:
         """Find the columns; what is needed and not there is in ``missing``."""
         columns = cls(header, prefixes)
-        for role, wanted in given.items():
+        for role, wanted in declared.items():
             if wanted.startswith(":"):
                 columns.constants[role] = wanted[1:]
             elif not columns._take(role, wanted):
                 columns.missing.append((role, wanted))
         for role, about in roles.items():
-            is_found = role in given or any(columns._take(role, name) for name in (role, *about.usual))
+            is_found = role in declared or any(columns._take(role, name) for name in (role, *about.usual))
             if about.is_needed and not is_found:
                 columns.missing.append((role, ""))
         for column in header:
-            if column.startswith(FACTOR_PREFIX) and column not in given:
+            if column.startswith(FACTOR_PREFIX) and column not in declared:
                 columns.by_role[column] = column
         columns.order = (*roles, *columns.by_role, *columns.constants)
         return columns

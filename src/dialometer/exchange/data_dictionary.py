@@ -104,10 +104,10 @@ def _in_words(study: Study, criterion: Criterion) -> str:
 
 def questions_of(study: Study) -> list[tuple[str, Question | CheckQuestion]]:
     """Every question of the study with the part under which its answers are stored."""
-    asked: list[tuple[str, Question | CheckQuestion]] = [
+    questions: list[tuple[str, Question | CheckQuestion]] = [
         (part, question) for part, key in PARTS.items() for question in getattr(study.spec, key)
     ]
-    return asked + [question for rule in study.spec.quality for question in rule.questions_asked()]
+    return questions + [question for rule in study.spec.quality for question in rule.questions_asked()]
 
 
 def _scales_of(study: Study, criterion: Criterion) -> list[tuple[Scale, list[str]]]:

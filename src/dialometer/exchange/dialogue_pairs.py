@@ -137,10 +137,10 @@ def study_pairs(folder: Path, *, criterion: str = "", database: str = "") -> lis
             where=str(folder),
             remedy="name a study that 'dialometer learn pairs' wrote, or a file with first, second and better",
         )
-    wanted = criterion or study.spec.criteria[0].name
+    name = criterion or study.spec.criteria[0].name
     with open_collected(folder, database) as store:
         table = counted(long_table(store.records.judgment_batches(), study))
-    pairs = [pair for pair in labelled_pairs(study, table) if pair.criterion == wanted]
+    pairs = [pair for pair in labelled_pairs(study, table) if pair.criterion == name]
     if not pairs:
         raise NotEnoughData("no pair has been judged yet", where=str(folder), remedy="collect judgments first")
     return pairs

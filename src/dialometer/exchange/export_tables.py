@@ -194,7 +194,7 @@ def detail_tables(study: Study) -> dict[str, ExportTable]:
         for block in study.blocks
         for name in study.presentation(cell, block).scales.values()
     }
-    asked = [study.spec.scales[name] for name in sorted(names)]
+    scales = [study.spec.scales[name] for name in sorted(names)]
     return {
         scale.type: ExportTable(
             scale.detail_table.name,
@@ -205,7 +205,7 @@ def detail_tables(study: Study) -> dict[str, ExportTable]:
                 **{name: (_KINDS[kind], meaning) for name, (kind, meaning) in scale.detail_table.columns.items()},
             },
         )
-        for scale in asked
+        for scale in scales
         if scale.detail_table is not None
     }
 
@@ -388,12 +388,12 @@ def adjudication_frames(store: Store, raters: RaterNames, sessions: Iterable[Ses
         for session in sessions:
             if not session.draw.disputes:
                 continue
-            given = store.records.judgments(session.id)
-            settled = {(j.item_id, j.system, j.criterion, j.turn): j.id for j in given}
+            judgments = store.records.judgments(session.id)
+            settled = {(j.item_id, j.system, j.criterion, j.turn): j.id for j in judgments}
             for item, disputes in session.draw.disputes.items():
-                for one in disputes:
-                    about = (item, one.system, one.criterion, one.turn)
-                    yield (*raters.of(session.id), *about, _json(list(one.judgments)), settled.get(about))
+                for dispute in disputes:
+                    about = (item, dispute.system, dispute.criterion, dispute.turn)
+                    yield (*raters.of(session.id), *about, _json(list(dispute.judgments)), settled.get(about))
 
     return frames(ADJUDICATIONS, rows())
 

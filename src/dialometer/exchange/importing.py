@@ -102,8 +102,8 @@ def _sha256(content: Path) -> str:
 
 def _check_options(options: ImportOptions, reader: ImportFormat, name: str) -> None:
     """Refuse what the format would not use, rather than drop it."""
-    given = {option for option in ("criteria", "questions", "time_format") if getattr(options, option)}
-    for option in sorted(given - reader.takes):
+    options_used = {option for option in ("criteria", "questions", "time_format") if getattr(options, option)}
+    for option in sorted(options_used - reader.takes):
         flag = f"--{option.replace('_', '-')}"
         raise DialometerError(
             f"the format '{name}' does not use {flag}", remedy=f"leave {flag} out, or name another --format"

@@ -127,7 +127,7 @@ def inventory(study: Study, store: Store, at_ms: int) -> dict[str, Any]:
     due = due_now(study, store, at_ms)
     return {
         "study": study.spec.name,
-        "stored": sorted(stored, key=lambda one: _place(str(one["table"]))),
+        "stored": sorted(stored, key=lambda entry: _place(str(entry["table"]))),
         "identifiers": _identifiers([(row[0], row[1], row[2]) for row in rows]),
         "consent_versions": _consents(store),
         "free_text_questions": free_texts(study),
@@ -174,7 +174,7 @@ def _consents(store: Store) -> dict[str, int]:
 def free_texts(study: Study) -> list[str]:
     """Where raters can write what they like, and so also about themselves."""
     spec = study.spec
-    asked = [(question.name, question.scale) for question in (*spec.pre_questionnaire, *spec.post_questionnaire)]
-    asked += [(criterion.name, criterion.scale) for criterion in spec.criteria]
-    written = [name for name, scale in asked if spec.scales[scale].takes_own_words]
+    scales = [(question.name, question.scale) for question in (*spec.pre_questionnaire, *spec.post_questionnaire)]
+    scales += [(criterion.name, criterion.scale) for criterion in spec.criteria]
+    written = [name for name, scale in scales if spec.scales[scale].takes_own_words]
     return written + [criterion.reason_name for criterion in spec.criteria if criterion.reason]

@@ -46,15 +46,15 @@ def look_at(path: Path, format_name: str = "", speakers: Mapping[str, Role] | No
         return _folder(path)
     judged = None if format_name else _judgments(path)
     try:
-        said = _dialogues(path, format_name, speakers or {})
+        dialogues = _dialogues(path, format_name, speakers or {})
     except ReadError as error:
         other = judged or (None if format_name or _is_of_turns(path) else _table(path))
         if other is None or not path.exists():
             raise error
         return other
     if judged is None:
-        return said
-    return {**judged, "dialogues": said}
+        return dialogues
+    return {**judged, "dialogues": dialogues}
 
 
 # dialogues
@@ -226,9 +226,9 @@ def _ratings(path: Path, header: Sequence[str]) -> list[str] | None:
     if columns.has("value"):
         return []
     rows = list(islice(table_rows(SourceFile(path), Problems(str(path)), ()), N_ROWS_TRIED))
-    others = [name for name in header if name not in columns.by_role.values()]
-    cells = {name: [row.cells[name] for row in rows if not is_missing(row.cells[name])] for name in others}
-    rated = [name for name, given in cells.items() if given and all(to_number(cell) is not None for cell in given)]
+    unbound = [name for name in header if name not in columns.by_role.values()]
+    cells = {name: [row.cells[name] for row in rows if not is_missing(row.cells[name])] for name in unbound}
+    rated = [name for name, texts in cells.items() if texts and all(to_number(cell) is not None for cell in texts)]
     return rated or None
 
 
@@ -258,12 +258,12 @@ def _in_folder(path: Path) -> Found:
         return {"name": path.name, "kind": "large", "megabytes": path.stat().st_size // 1_000_000}
     try:
         is_data = path.is_file() or is_columnar(path) or (path / STUDY_FILE).is_file()
-        found: Found = look_at(path) if is_data else {"kind": "folder"}
+        summary: Found = look_at(path) if is_data else {"kind": "folder"}
     except (DialometerError, OSError) as error:
         return {"name": path.name, "kind": "unknown", "why": str(error).splitlines()[-1].strip()}
     kept = ("kind", "format", "judgments", "dialogues", "turns", "columns")
-    short = {name: found[name] for name in kept if name in found}
-    said = short.get("dialogues")
-    if isinstance(said, dict):
-        short["dialogues"] = said["dialogues"]
+    short = {name: summary[name] for name in kept if name in summary}
+    dialogues = short.get("dialogues")
+    if isinstance(dialogues, dict):
+        short["dialogues"] = dialogues["dialogues"]
     return {"name": path.name, **short}

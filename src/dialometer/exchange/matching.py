@@ -207,8 +207,10 @@ class TargetFinder:
         if record.turn is None:
             return Mismatch("nothing says which turn was judged", "--map turn=COLUMN, counted from 0", "turn")
         if record.turn not in rated:
-            what = f"turns {', '.join(map(str, rated))}" if rated else "whole items, no turns"
-            return Mismatch(f"turn {record.turn} is not rated in '{item.id}'", f"the study rates {what}", "turn")
+            judged_parts = f"turns {', '.join(map(str, rated))}" if rated else "whole items, no turns"
+            return Mismatch(
+                f"turn {record.turn} is not rated in '{item.id}'", f"the study rates {judged_parts}", "turn"
+            )
         return None
 
 
@@ -296,11 +298,11 @@ class MatchedFile:
         if not record.is_practice:
             first = visit.lines.get(target.number)
             if first is not None:
-                what = f"'{record.item}'" + (f" by '{target.system}'" if target.system else "")
+                subject = f"'{record.item}'" + (f" by '{target.system}'" if target.system else "")
                 where = f" on line {first}" if first != record.line else ""  # a file of JSON may have one line
                 self.intake.wrong(
                     record.line,
-                    f"the rater '{record.rater}' has judged {what} for {target.criterion}{where} already",
+                    f"the rater '{record.rater}' has judged {subject} for {target.criterion}{where} already",
                     "keep one of the two",
                 )
                 return
@@ -386,10 +388,10 @@ class MatchedFile:
             return False
         return True
 
-    def _read_condition(self, given: Condition, line: int) -> Condition | Mismatch:
+    def _read_condition(self, condition: Condition, line: int) -> Condition | Mismatch:
         """The condition in the study's words. A factor that the study does not have may be there if it never changes."""
         levels: dict[str, str] = {}
-        for text, level_text in given:
+        for text, level_text in condition:
             factor = self.factors.find(text)
             if factor is None:
                 level, first = self._constant.setdefault(text, (level_text, line))

@@ -320,9 +320,9 @@ class RatingTable:
     def _used(self) -> dict[str, str]:
         used = self.columns.used(but=("criterion", "value") if self.criteria else ())
         for kind, columns in (("criterion", self.criteria), ("question", self.questions)):
-            for named in columns:
-                if named.column != named.name:
-                    used[f"{kind} {named.name}"] = named.column or ", ".join(named.numbered.values())
+            for column in columns:
+                if column.column != column.name:
+                    used[f"{kind} {column.name}"] = column.column or ", ".join(column.numbered.values())
         if self.candidates is not None:
             used |= self.candidates.used
         return used

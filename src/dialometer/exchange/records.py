@@ -149,11 +149,11 @@ class NewNames:
     def name(self, text: str) -> str:
         """The name for a text; a second text that would get the same one gets a number."""
         if text not in self.names:
-            name = wanted = plain_name(text, self.fallback)
+            name = plain = plain_name(text, self.fallback)
             taken = set(self.names.values())
             number = 2
             while name in taken:
-                name = f"{wanted[: MAX_LENGTH - 4]}_{number}"
+                name = f"{plain[: MAX_LENGTH - 4]}_{number}"
                 number += 1
             self.names[text] = name
         return self.names[text]
@@ -162,9 +162,9 @@ class NewNames:
 class KnownNames:
     """The names of one family in a study; a file may use the name or the label."""
 
-    def __init__(self, kind: str, named: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, kind: str, names: Iterable[tuple[str, str]]) -> None:
         self.kind = kind
-        pairs = list(named)
+        pairs = list(names)
         self.listed = [name for name, _ in pairs]
         self._by_text = {label: name for name, label in reversed(pairs) if label} | {name: name for name in self.listed}
 

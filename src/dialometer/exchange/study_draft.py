@@ -366,10 +366,12 @@ class _StudyWriter:
         """Controlled pairs are reported by groups of raters; where the file names no pairs, claims are about those read."""
         if not self.draft.declared.is_controlled:
             return {}
-        asked = [(question["name"], self.scales[question["scale"]]) for part in questions.values() for question in part]
-        numbers = [name for name, scale in asked if scale.get("format") == "number"]
+        scales = [
+            (question["name"], self.scales[question["scale"]]) for part in questions.values() for question in part
+        ]
+        numbers = [name for name, scale in scales if scale.get("format") == "number"]
         analysis = {
-            "subgroups": [name for name, scale in asked if "options" in scale or name in numbers],
+            "subgroups": [name for name, scale in scales if "options" in scale or name in numbers],
             "bins": {name: list(AGES) for name in numbers if name.lower() in AGE_NAMES},
             "items": "fixed" if set(self.draft.items) <= set(self.draft.blocks) else "",
         }
@@ -402,10 +404,10 @@ class _StudyWriter:
         key = json.dumps(scale, sort_keys=True)
         if key not in self.scale_names:
             size = scale.get("points") or scale.get("high")
-            wanted = f"{scale['type']}_{size}" if size else scale["type"]
-            if "options" in scale or wanted in self.scales:
-                wanted = f"{scale['type']}_{about}"
-            self.scale_names[key] = plain_name(wanted, "scale")
+            name = f"{scale['type']}_{size}" if size else scale["type"]
+            if "options" in scale or name in self.scales:
+                name = f"{scale['type']}_{about}"
+            self.scale_names[key] = plain_name(name, "scale")
             self.scales[self.scale_names[key]] = scale
         return self.scale_names[key]
 

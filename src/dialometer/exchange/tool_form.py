@@ -91,8 +91,8 @@ class ToolForm:
         """One control for each choice of the best, to be shown after it, so that best is never worst."""
         letters = tuple(PLACES[: self.n_places])
         for letter in letters:
-            others = tuple(other for other in letters if other != letter)
-            yield WorstControl(f"{field.name}__{letter}", f"{field.criterion}__best", letter, others)
+            rest = tuple(other for other in letters if other != letter)
+            yield WorstControl(f"{field.name}__{letter}", f"{field.criterion}__best", letter, rest)
 
     @property
     def n_places(self) -> int:
@@ -119,8 +119,8 @@ def tool_form(study: Study) -> ToolForm:
     """The study as a form; raises where its items do not fit into one. Sides are drawn from the study's seed."""
     spec = study.spec
     if spec.items.kind in ("chat", "arena") or spec.items.rate == "turns":
-        what = "live conversations" if spec.items.kind in ("chat", "arena") else "ratings turn by turn"
-        raise DialometerError(f"{what} have no place in such a form", remedy="serve the study with 'dialometer serve'")
+        noun = "live conversations" if spec.items.kind in ("chat", "arena") else "ratings turn by turn"
+        raise DialometerError(f"{noun} have no place in such a form", remedy="serve the study with 'dialometer serve'")
     items = tuple(
         _item(item, study.neutral_ids[item.id], spec.seed, number) for number, item in enumerate(study.rated_items)
     )
@@ -325,9 +325,9 @@ def _system(raw: object, systems: tuple[str, ...]) -> object:
 
 def _condition(intake: Intake) -> Condition:
     """Levels that ``--map factor_NAME=:LEVEL`` gives all answers; a form has no conditions of its own."""
-    given = intake.options.columns.items()
+    columns = intake.options.columns.items()
     return tuple(
         (role.removeprefix(FACTOR_PREFIX), level[1:])
-        for role, level in given
+        for role, level in columns
         if role.startswith(FACTOR_PREFIX) and level.startswith(":")
     )

@@ -61,18 +61,18 @@ def criterion_of(study: Study, name: str) -> str:
 def judgments_by_item(study: Study, table: pl.DataFrame, criterion: str) -> dict[str, ItemJudgments]:
     """Votes and ratings on one criterion, by item; ``table`` holds the judgments that count."""
     judged: dict[str, ItemJudgments] = defaultdict(ItemJudgments)
-    wanted = {item.id: _systems(item) for item in _used_items(study)}
-    rows = table.filter((pl.col("criterion") == criterion) & pl.col("item").is_in(list(wanted)))
+    systems_by_item = {item.id: _systems(item) for item in _used_items(study)}
+    rows = table.filter((pl.col("criterion") == criterion) & pl.col("item").is_in(list(systems_by_item)))
     for item, system, scale, value, answer, order in rows.select(
         "item", "system", "scale", "value", "answer", "order"
     ).iter_rows():
         form = SCALES.get(scale).choice_form if scale in SCALES else None
-        shown = tuple(order.split("|")) if order else wanted[item]
+        shown = tuple(order.split("|")) if order else systems_by_item[item]
         if form is not None:
             _add_votes(judged[item].votes, form, json.loads(answer), shown)
         elif value is not None:
-            judged[item].ratings[(system or wanted[item][0]) if wanted[item] else ""].append(value)
-    return {item: judged[item] for item in wanted if item in judged}
+            judged[item].ratings[(system or systems_by_item[item][0]) if systems_by_item[item] else ""].append(value)
+    return {item: judged[item] for item in systems_by_item if item in judged}
 
 
 def _used_items(study: Study) -> list[Item]:
@@ -106,9 +106,9 @@ def _add_votes(votes: dict[tuple[str, str], Counter[str]], form: str, answer: An
 
 def preference_lines(study: Study, table: pl.DataFrame, criterion: str = "") -> TrainingLines:
     """One line for each two systems of an item that raters preferred differently."""
-    asked = criterion_of(study, criterion)
-    made = TrainingLines()
-    for item_id, judged in judgments_by_item(study, table, asked).items():
+    criterion_name = criterion_of(study, criterion)
+    lines = TrainingLines()
+    for item_id, judged in judgments_by_item(study, table, criterion_name).items():
         item = study.items_by_id[item_id]
         if not isinstance(item, PairItem | ResponsesItem):
             raise DialometerError(
@@ -117,14 +117,14 @@ def preference_lines(study: Study, table: pl.DataFrame, criterion: str = "") -> 
             )
         for preferred in (*_by_votes(judged), *_by_ratings(judged)):
             if preferred.chosen == preferred.rejected:
-                made.left_out[TIES] += 1
+                lines.left_out[TIES] += 1
                 continue
-            line = _line(study, item, asked, preferred)
+            line = _line(study, item, criterion_name, preferred)
             if line is None:
-                made.left_out[SAME] += 1
+                lines.left_out[SAME] += 1
             else:
-                made.lines.append(line)
-    return made
+                lines.lines.append(line)
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +171,22 @@ def _line(study: Study, item: Item, criterion: str, preferred: _Preferred) -> Me
 
     Two system prompts are not part of the chats, since a model would learn from them instead of the responses; they are kept beside.
     """
-    said = {"chosen": _said(item, preferred.chosen), "rejected": _said(item, preferred.rejected)}
-    told = {f"{which}_system_prompt": prompt for which, (_, prompt) in said.items()}
-    is_told_the_same = len(set(told.values())) == 1
-    chosen, rejected = (as_messages_of(turns, prompt if is_told_the_same else "") for turns, prompt in said.values())
+    messages = {"chosen": _said(item, preferred.chosen), "rejected": _said(item, preferred.rejected)}
+    prompts = {f"{which}_system_prompt": prompt for which, (_, prompt) in messages.items()}
+    is_told_the_same = len(set(prompts.values())) == 1
+    chosen, rejected = (
+        as_messages_of(turns, prompt if is_told_the_same else "") for turns, prompt in messages.values()
+    )
     n_same = next((n for n, both in enumerate(zip(chosen, rejected, strict=False)) if both[0] != both[1]), None)
     n_same = min(len(chosen), len(rejected)) if n_same is None else n_same
     if chosen == rejected or n_same in (len(chosen), len(rejected)):
         return None
-    about: Message = {"item": item.id, "criterion": criterion, **preferred.about, **({} if is_told_the_same else told)}
+    about: Message = {
+        "item": item.id,
+        "criterion": criterion,
+        **preferred.about,
+        **({} if is_told_the_same else prompts),
+    }
     if is_about_dialogues(study):
         known = {"chosen": preferred.chosen, "rejected": preferred.rejected}
         about |= {f"{which}_id": str(item.metadata.get(side, "")) for which, side in known.items()}
@@ -199,8 +206,8 @@ def _said(item: Item, system: str) -> tuple[tuple[Turn, ...], str]:
             return side.turns, side.system_prompt or item.system_prompt
         case ResponsesItem():
             turn = item.response_turn(system, "Agent")
-            said = Turn(turn.speaker, turn.text, "agent", turn.tool_calls, turn.media)
-            return (*item.context, said), item.system_prompts.get(system, "") or item.system_prompt
+            reply = Turn(turn.speaker, turn.text, "agent", turn.tool_calls, turn.media)
+            return (*item.context, reply), item.system_prompts.get(system, "") or item.system_prompt
         case DialogueItem():
             return item.turns, item.system_prompt
         case CandidateItem():
@@ -211,25 +218,25 @@ def _said(item: Item, system: str) -> tuple[tuple[Turn, ...], str]:
 
 def message_lines(study: Study, table: pl.DataFrame) -> TrainingLines:
     """One line for each conversation of each item, with what raters said of it on every criterion."""
-    made = TrainingLines()
+    lines = TrainingLines()
     criteria = [criterion.name for criterion in study.spec.criteria]
     by_criterion = {name: judgments_by_item(study, table, name) for name in criteria}
     for item in _used_items(study):
         for system in _systems(item) or ("",):
             messages = as_messages_of(*_said(item, system))
             about = {
-                name: found
+                name: judged
                 for name in criteria
-                if (found := _judged(by_criterion[name].get(item.id, ItemJudgments()), system))
+                if (judged := _judged(by_criterion[name].get(item.id, ItemJudgments()), system))
             }
             if messages and about:
                 name = f"{item.id}.{system}" if len(_systems(item)) > 1 else item.id
                 by = {"ranks": dict(item.ranks)} if isinstance(item, CandidateItem) else {"system": system}
                 known = {"item": item.id, **by, "judgments": about}
-                made.lines.append({"id": name, "messages": messages, **known})
+                lines.lines.append({"id": name, "messages": messages, **known})
             else:
-                made.left_out["conversations without judgments" if messages else "live dialogues"] += 1
-    return made
+                lines.left_out["conversations without judgments" if messages else "live dialogues"] += 1
+    return lines
 
 
 def _judged(judged: ItemJudgments, system: str) -> dict[str, Any]:

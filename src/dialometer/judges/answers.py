@@ -128,21 +128,21 @@ def read_answers(text: str, fields: Sequence[Field]) -> ModelAnswers:
     return ModelAnswers(last.values, last.reasons or thoughts)
 
 
-def _read(given: Mapping[str, Any], fields: Sequence[Field]) -> ModelAnswers:
+def _read(data: Mapping[str, Any], fields: Sequence[Field]) -> ModelAnswers:
     names = {field["name"] for field in fields}
-    own_words = [str(value) for name, value in given.items() if name not in names and _is_reasoning(name, value)]
+    own_words = [str(value) for name, value in data.items() if name not in names and _is_reasoning(name, value)]
     wrong = {
         name: "this key is not asked for"
-        for name, value in given.items()
+        for name, value in data.items()
         if name not in names and not _is_reasoning(name, value)
     }
     values: dict[str, Any] = {}
     for one in fields:
         name = one["name"]
-        value = given.get(name)
+        value = data.get(name)
         if value is None or (value == "" and not one["is_required"]):
             if one["is_required"]:
-                wrong[name] = "this key is missing" if name not in given else "a value is needed"
+                wrong[name] = "this key is missing" if name not in data else "a value is needed"
         elif why := complaint(value, one):
             wrong[name] = why
         else:

@@ -93,8 +93,8 @@ class Asking:
                 self.client.count_unusable()
                 complaints = _with_length(error.complaints, reply)
                 why = f"no usable answer in {attempt} tries ({_in_words(complaints)})"
-                said = Turn("Agent", reply.text[:MOST_REPEATED] or "(nothing)", "agent")
-                talk = [*talk, said, Turn("User", again(complaints), "user")]
+                answer = Turn("Agent", reply.text[:MOST_REPEATED] or "(nothing)", "agent")
+                talk = [*talk, answer, Turn("User", again(complaints), "user")]
             else:
                 return GivenAnswers(answers.values, answers.reasons, tuple(replies))
         if self.is_asked_again and not is_fresh and all(reply.is_cached for reply in replies):

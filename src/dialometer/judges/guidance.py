@@ -49,8 +49,8 @@ def _example(study: Study, judge: Judge, number: int, example: JudgeExample) -> 
 
 def _value(item: Item, field: Field, example: JudgeExample) -> Any:
     """The example's answer as the model would write it: systems are numbered by their place."""
-    given = example.answers.get(criterion_of(field))
+    answer = example.answers.get(criterion_of(field))
     places = {system: str(place) for place, system in enumerate(item.systems, start=1)}
-    if isinstance(given, dict) and field.target.isdigit():
-        return next((value for system, value in given.items() if places.get(system) == field.target), None)
-    return places.get(given, given) if isinstance(given, str) and field.scale.compares else given
+    if isinstance(answer, dict) and field.target.isdigit():
+        return next((value for system, value in answer.items() if places.get(system) == field.target), None)
+    return places.get(answer, answer) if isinstance(answer, str) and field.scale.compares else answer

@@ -114,23 +114,23 @@ class ItemJudge:
     def run(self, report: Callable[[JudgingProgress], None] | None = None) -> JudgingProgress:
         """Asks and stores, pass by pass; what was answered is stored even where the run ends early."""
         passes = list(self._passes())
-        asked = {one: self._questions(one) for one in passes}
-        progress = JudgingProgress(self.name, sum(map(len, asked.values())), spent=self.asking.client.spent)
+        questions = {pass_: self._questions(pass_) for pass_ in passes}
+        progress = JudgingProgress(self.name, sum(map(len, questions.values())), spent=self.asking.client.spent)
         known = self._known()
-        for one in passes:
+        for pass_ in passes:
             if progress.stopped:
                 break
-            done, missing = known.get(self._rater(one), (set(), set()))
+            done, missing = known.get(self._rater(pass_), (set(), set()))
             is_asked_again = self.asking.is_asked_again or self.asking.client.is_offline
-            still_open = [q for q in asked[one] if not _is_done(q, done)]
+            still_open = [q for q in questions[pass_] if not _is_done(q, done)]
             left = [q for q in still_open if is_asked_again or _place(q.step) not in missing]
             n_missing = len(still_open) - len(left)
-            progress.n_known += len(asked[one]) - len(left)
-            progress.n_done += len(asked[one]) - len(left)
+            progress.n_known += len(questions[pass_]) - len(left)
+            progress.n_done += len(questions[pass_]) - len(left)
             if n_missing:
                 reason = "no usable answer in an earlier run (--again asks once more)"
                 progress.missing[reason] = progress.missing.get(reason, 0) + n_missing
-            self._run_pass(one, left, progress, report, missing)
+            self._run_pass(pass_, left, progress, report, missing)
         return progress
 
     def _passes(self) -> Iterator[Pass]:
@@ -146,7 +146,9 @@ class ItemJudge:
     def _compares(self) -> bool:
         """Whether anything is chosen between responses; ratings of single responses are asked in one order."""
         presentation = self.study.presentation(self.study.cells[0])
-        return any(self.study.scale_for(one, presentation).compares_responses for one in self.study.spec.criteria)
+        return any(
+            self.study.scale_for(criterion, presentation).compares_responses for criterion in self.study.spec.criteria
+        )
 
     def _items(self) -> list[Item]:
         items = list(self.items)
@@ -166,18 +168,18 @@ class ItemJudge:
         circle = [tuple(sorted((first + i) % n for i in range(n_shown))) for first in range(n)]
         return [tuple(systems[i] for i in places) for places in dict.fromkeys(circle)]
 
-    def _questions(self, one: Pass) -> list[JudgeQuestion]:
+    def _questions(self, pass_: Pass) -> list[JudgeQuestion]:
         """The screens of a pass. A judge sees the study's first condition."""
         tasks = []
         drawn = np.random.default_rng([self.study.spec.seed, ORDER_STREAM]).integers(0, 2, len(self.study.items))
         for position, item in enumerate(self._items(), start=1):
             subsets = self._subsets(item)
-            if one.subset >= len(subsets):
+            if pass_.subset >= len(subsets):
                 continue
-            systems = subsets[one.subset]
+            systems = subsets[pass_.subset]
             block = next((b for b in self.study.blocks if b.name == item.block), self.study.blocks[0])
             criteria = tuple(criterion.name for criterion in self.study.block_criteria(block))
-            is_exchanged = one.is_exchanged if self.has_both_orders else bool(drawn[position - 1])
+            is_exchanged = pass_.is_exchanged if self.has_both_orders else bool(drawn[position - 1])
             shown = systems[::-1] if is_exchanged else systems
             tasks.append(Task(block.name, item.id, position, shown, criteria))
         path = path_of(self.study, Plan(self.study.cells[0], tuple(tasks)))
@@ -187,7 +189,7 @@ class ItemJudge:
             if step.kind == "item"
         ]
         return [
-            q for q in questions if not one.is_exchanged or any(f.scale.compares_responses for f in q.screen.fields)
+            q for q in questions if not pass_.is_exchanged or any(f.scale.compares_responses for f in q.screen.fields)
         ]
 
     @property
@@ -197,8 +199,8 @@ class ItemJudge:
         index = next(i for i, step in enumerate(path.steps) if step.kind == "instructions")
         return build_screen(self.study.in_language(self.language), path, index).text
 
-    def _rater(self, one: Pass) -> str:
-        return f"{self.name}#{one.label}"
+    def _rater(self, pass_: Pass) -> str:
+        return f"{self.name}#{pass_.label}"
 
     def _known(self) -> dict[str, tuple[set[tuple[str, str]], set[str]]]:
         """By the name of a session: the items and criteria that are stored, and what is known to be missing."""
@@ -214,21 +216,21 @@ class ItemJudge:
 
     def _run_pass(
         self,
-        one: Pass,
+        pass_: Pass,
         questions: Sequence[JudgeQuestion],
         progress: JudgingProgress,
         report: Callable[[JudgingProgress], None] | None,
         missing: set[str],
     ) -> None:
         answered = _Answered()
-        session_id = "judge-" + hashlib.sha256(f"{self._rater(one)} {now_ms()}".encode()).hexdigest()[:24]
+        session_id = "judge-" + hashlib.sha256(f"{self._rater(pass_)} {now_ms()}".encode()).hexdigest()[:24]
         counting = Lock()
         instructions = self.instructions
 
         def take(question: JudgeQuestion) -> None:
             reason = ""
             try:
-                self._ask(one, question, instructions, session_id, answered, counting)
+                self._ask(pass_, question, instructions, session_id, answered, counting)
             except NotAnswered:
                 with counting:
                     progress.n_unanswered += 1
@@ -263,11 +265,11 @@ class ItemJudge:
             progress.stopped = error.message
         finally:
             progress.n_judgments += len(answered.judgments)
-            self._store(one, session_id, answered)
+            self._store(pass_, session_id, answered)
 
     def _ask(
         self,
-        one: Pass,
+        pass_: Pass,
         question: JudgeQuestion,
         instructions: str,
         session_id: str,
@@ -275,23 +277,23 @@ class ItemJudge:
         counting: Lock,
     ) -> None:
         shown = screen_content(question.screen)
-        about = {"rater": self._rater(one), "screen": question.screen.key}
-        given = self.asking.ask(shown, instructions, seed=self.seed + one.sample, about=about)
-        end = given.at_ms or now_ms()
-        timing = Timing(end - int(1000 * given.duration_s), end, device="program")
+        about = {"rater": self._rater(pass_), "screen": question.screen.key}
+        answers = self.asking.ask(shown, instructions, seed=self.seed + pass_.sample, about=about)
+        end = answers.at_ms or now_ms()
+        timing = Timing(end - int(1000 * answers.duration_s), end, device="program")
         try:
-            values = read_values(question.screen.fields, given.values)
+            values = read_values(question.screen.fields, answers.values)
         except AnswersRejected as error:
             why = "; ".join(f"{name}: {complaint}" for name, complaint in error.fields.items())
-            raise GaveUp(why, given.replies) from error
+            raise GaveUp(why, answers.replies) from error
         judgments = to_judgments(question.screen, question.step, values, session_id, timing, is_late=False)
         with counting:
             answered.judgments += judgments
-            answered.replies += given.replies
-            if given.reasons:
-                answered.answers.append(_answer(session_id, REASONS, _place(question.step), given.reasons))
+            answered.replies += answers.replies
+            if answers.reasons:
+                answered.answers.append(_answer(session_id, REASONS, _place(question.step), answers.reasons))
 
-    def _store(self, one: Pass, session_id: str, answered: _Answered) -> None:
+    def _store(self, pass_: Pass, session_id: str, answered: _Answered) -> None:
         is_paid = any(not reply.is_cached for reply in answered.replies)
         if not answered.judgments and not answered.answers and not is_paid:
             return
@@ -325,7 +327,7 @@ class ItemJudge:
         )
         session = ImportedSession(
             id=session_id,
-            rater=self._rater(one),
+            rater=self._rater(pass_),
             condition=self.study.cells[0],
             language=self.language or self.study.spec.language,
             judgments=judgments,
@@ -339,7 +341,7 @@ class ItemJudge:
         )
         self.store.imports.add(
             [session],
-            file_name=f"judgments of {self._rater(one)}",
+            file_name=f"judgments of {self._rater(pass_)}",
             sha256=hashlib.sha256(session_id.encode()).hexdigest(),
             format="judge",
             study_version=version,

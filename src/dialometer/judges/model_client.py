@@ -203,8 +203,8 @@ class ModelClient:
 
     def _key(self, system: str, talk: Sequence[Turn], seed: int) -> str:
         settings = self.model.model_dump(include=DECIDE_THE_REPLY)
-        asked = [settings, system, [(turn.role, turn.text) for turn in talk], seed]
-        return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+        parts = [settings, system, [(turn.role, turn.text) for turn in talk], seed]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
     def count_unusable(self) -> None:
         """Count an answer that could not be used."""

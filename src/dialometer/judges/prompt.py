@@ -21,8 +21,8 @@ FORM = (
 
 def system_prompt(instructions: str, persona: str = "", guidance: str = "") -> str:
     """The system prompt for the whole session; ``instructions`` are the study's own, as this condition shows them."""
-    told = f"The study's instructions:\n\n{instructions.strip()}" if instructions else ""
-    parts = [ROLE, persona.strip(), told, guidance.strip()]
+    preamble = f"The study's instructions:\n\n{instructions.strip()}" if instructions else ""
+    parts = [ROLE, persona.strip(), preamble, guidance.strip()]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -110,9 +110,9 @@ def _turn(turn: Mapping[str, Any]) -> str:
 
 
 def _step(call: Mapping[str, Any]) -> str:
-    given = f" with {call['arguments']}" if call["arguments"] else ""
+    arguments = f" with {call['arguments']}" if call["arguments"] else ""
     result = f"; result: {call['result']}" if call["result"] is not None else ""
-    return f"[used the tool {call['name']}{given}{result}]"
+    return f"[used the tool {call['name']}{arguments}{result}]"
 
 
 def _asked(field: Mapping[str, Any]) -> str:

@@ -41,9 +41,9 @@ class Comparison(Part):
 
     @field_validator("expected", mode="before")
     @classmethod
-    def _one_or_more(cls, given: object) -> object:
+    def _one_or_more(cls, value: object) -> object:
         """A single direction needs no list."""
-        return [given] if isinstance(given, str) else given
+        return [value] if isinstance(value, str) else value
 
     @property
     def expected_pairs(self) -> tuple[tuple[str, str], ...]:

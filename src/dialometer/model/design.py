@@ -161,9 +161,9 @@ class Assignment(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _bare_rule(cls, given: Any) -> Any:
+    def _bare_rule(cls, value: Any) -> Any:
         """``assignment: adaptive`` is the rule with its usual floor."""
-        return {"rule": given} if isinstance(given, str) else given
+        return {"rule": value} if isinstance(value, str) else value
 
 
 class Design(Part):

@@ -101,9 +101,9 @@ class PeopleRate(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _bare_share(cls, given: Any) -> Any:
+    def _bare_share(cls, value: Any) -> Any:
         """``people_rate: 0.3`` is a share of all items."""
-        return {"share": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
+        return {"share": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
 
     @model_validator(mode="after")
     def _strata_have_a_key(self) -> PeopleRate:
@@ -142,6 +142,6 @@ class JudgedAnalysis(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _bare_names(cls, given: Any) -> Any:
+    def _bare_names(cls, value: Any) -> Any:
         """``judges: my-judge`` or a list of names."""
-        return {"use": [given] if isinstance(given, str) else given} if isinstance(given, str | list) else given
+        return {"use": [value] if isinstance(value, str) else value} if isinstance(value, str | list) else value

@@ -45,11 +45,11 @@ def count_words(text: str) -> int:
 
 def find_words(text: str, quote: str) -> list[tuple[int, int]]:
     """Where words occur in a text: exactly, or else whatever the spaces, line ends and capitals."""
-    wanted = quote.strip()
-    if not wanted:
+    words = quote.strip()
+    if not words:
         return []
-    places = [match.span() for match in re.finditer(re.escape(wanted), text)]
+    places = [match.span() for match in re.finditer(re.escape(words), text)]
     if places:
         return places
-    loose = r"\s+".join(re.escape(word) for word in wanted.split())
+    loose = r"\s+".join(re.escape(word) for word in words.split())
     return [match.span() for match in re.finditer(loose, text, re.IGNORECASE)]

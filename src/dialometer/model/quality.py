@@ -80,10 +80,10 @@ class QualityRule(Part):
 
     def summary(self, study: Study) -> dict[str, str | int]:
         """The settings in short, for the dashboard: lists by their length."""
-        given = self.model_dump(mode="json", exclude_defaults=True, exclude={"rule", "action"})
+        settings = self.model_dump(mode="json", exclude_defaults=True, exclude={"rule", "action"})
         short: dict[str, str | int] = {
             name: f"{value:g}" if isinstance(value, float) else value
-            for name, value in given.items()
+            for name, value in settings.items()
             if isinstance(value, str | int | float)
         }
-        return short | {name: len(value) for name, value in given.items() if isinstance(value, list | dict)}
+        return short | {name: len(value) for name, value in settings.items() if isinstance(value, list | dict)}

@@ -257,7 +257,7 @@ class Scale(Part):
         if isinstance(value, int | float) and not isinstance(value, bool):
             return self.category_labels().get(float(value), answer_words(value))
         if isinstance(value, list):
-            value = [self.option_words(one) if isinstance(one, str) else one for one in value]
+            value = [self.option_words(entry) if isinstance(entry, str) else entry for entry in value]
         return answer_words(self.option_words(value) if isinstance(value, str) else value)
 
     def describe(self) -> str:

@@ -20,31 +20,31 @@ PROMPT = "prompt"
 
 def prompt_of(item: Item) -> str:
     """The prompt of an item, empty where it names none."""
-    given = item.metadata.get(PROMPT)
-    return str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
+    prompt = item.metadata.get(PROMPT)
+    return str(prompt) if isinstance(prompt, str | int) and not isinstance(prompt, bool) else ""
 
 
 def shared_prompts(study: Study) -> Mapping[str, str]:
     """The prompt of each item, where several items have one; an item without a prompt stands for itself. Else empty."""
-    named = {item.id: prompt_of(item) for item in study.items}
-    counts = Counter(prompt for prompt in named.values() if prompt)
+    prompts = {item.id: prompt_of(item) for item in study.items}
+    counts = Counter(prompt for prompt in prompts.values() if prompt)
     if max(counts.values(), default=0) < 2:
         return {}
     # A prompt and an item may have the same name.
-    return {item: f"prompt {prompt}" if prompt else f"item {item}" for item, prompt in named.items()}
+    return {item: f"prompt {prompt}" if prompt else f"item {item}" for item, prompt in prompts.items()}
 
 
 def first_shown(study: Study) -> Mapping[tuple[str, str], str]:
     """For what a system shows in an item: the first item that shows the same. Empty where nothing is shown again."""
     first: dict[object, str] = {}
-    found: dict[tuple[str, str], str] = {}
+    first_items: dict[tuple[str, str], str] = {}
     for item in study.items:
         prompt = prompt_of(item)
         for system in item.systems:
             key = (system, prompt) if prompt else _said(item, system)
             if key is not None:
-                found[item.id, system] = first.setdefault(key, item.id)
-    return found if any(item != where for (item, _), where in found.items()) else {}
+                first_items[item.id, system] = first.setdefault(key, item.id)
+    return first_items if any(item != where for (item, _), where in first_items.items()) else {}
 
 
 def _said(item: Item, system: str) -> tuple[object, ...] | None:

@@ -48,7 +48,9 @@ class Statistic:
         return inspect.cleandoc(self.function.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
     def _parameters(self, *, is_setting: bool) -> tuple[str, ...]:
-        given = inspect.signature(self.function).parameters.values()
+        parameters = inspect.signature(self.function).parameters.values()
         return tuple(
-            parameter.name for parameter in given if (parameter.kind is inspect.Parameter.KEYWORD_ONLY) == is_setting
+            parameter.name
+            for parameter in parameters
+            if (parameter.kind is inspect.Parameter.KEYWORD_ONLY) == is_setting
         )

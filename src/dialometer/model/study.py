@@ -230,10 +230,10 @@ class StudySpec(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _first_language(cls, given: Any) -> Any:
+    def _first_language(cls, value: Any) -> Any:
         """``languages: [en, de]`` says what the texts are written in, too."""
-        several = given.get("languages") if isinstance(given, dict) else None
-        return {"language": several[0], **given} if isinstance(several, list) and several else given
+        several = value.get("languages") if isinstance(value, dict) else None
+        return {"language": several[0], **value} if isinstance(several, list) and several else value
 
     @model_validator(mode="after")
     def _languages_fit(self) -> StudySpec:
@@ -283,9 +283,9 @@ class Study:
     def question_scales(self) -> dict[str, Scale]:
         """The scale of every question of the questionnaires and the quality rules."""
         spec = self.spec
-        asked = {q.name: q.scale for q in (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire)}
-        asked |= {check.name: check.scale for rule in spec.quality for _, check in rule.questions_asked()}
-        return {name: spec.scales[scale] for name, scale in asked.items() if scale in spec.scales}
+        scale_names = {q.name: q.scale for q in (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire)}
+        scale_names |= {check.name: check.scale for rule in spec.quality for _, check in rule.questions_asked()}
+        return {name: spec.scales[scale] for name, scale in scale_names.items() if scale in spec.scales}
 
     @property
     def rater_variables(self) -> list[str]:
@@ -307,8 +307,8 @@ class Study:
     @cached_property
     def recordings(self) -> tuple[Recording, ...]:
         """The recordings of candidates."""
-        named = (item.recording for item in self.items if isinstance(item, CandidateItem))
-        return tuple(recording for recording in named if recording is not None)
+        of_items = (item.recording for item in self.items if isinstance(item, CandidateItem))
+        return tuple(recording for recording in of_items if recording is not None)
 
     @cached_property
     def item_numbers(self) -> dict[str, int]:
@@ -317,9 +317,9 @@ class Study:
 
     def n_systems_shown(self, item: Item) -> int:
         """Of how many systems each rater sees something when given this item; gold items are shown whole."""
-        wanted, n = self.spec.design.systems_per_item, len(item.systems)
-        is_part = wanted is not None and isinstance(item, ResponsesItem) and item.id not in self.gold_ids
-        return min(wanted or n, n) if is_part else n
+        n_wanted, n = self.spec.design.systems_per_item, len(item.systems)
+        is_part = n_wanted is not None and isinstance(item, ResponsesItem) and item.id not in self.gold_ids
+        return min(n_wanted or n, n) if is_part else n
 
     @cached_property
     def presentations(self) -> tuple[Presentation, ...]:
@@ -372,7 +372,7 @@ class Study:
     def primary_comparison(self) -> Comparison | None:
         """The comparison that decides the study, where it declares one."""
         analysis = self.spec.analysis
-        return next((one for one in analysis.comparisons if one.name == analysis.primary), None)
+        return next((comparison for comparison in analysis.comparisons if comparison.name == analysis.primary), None)
 
     @cached_property
     def criteria_by_name(self) -> dict[str, Criterion]:
@@ -445,8 +445,8 @@ class Study:
 
     def block_criteria(self, block: Block) -> tuple[Criterion, ...]:
         """The criteria asked in a block, in file order."""
-        wanted = block.criteria
-        return tuple(c for c in self.spec.criteria if wanted is None or c.name in wanted)
+        names = block.criteria
+        return tuple(c for c in self.spec.criteria if names is None or c.name in names)
 
     def scale_for(self, criterion: Criterion, presentation: Presentation) -> Scale:
         """The scale on which a criterion is answered under a presentation."""

@@ -32,8 +32,8 @@ def in_words(turn: Turn) -> str:
     """A turn where only text can be shown: its tool calls before and its media after what was said, in brackets."""
     steps = []
     for call in turn.tool_calls:
-        given = f" with {cut(call.arguments).text}" if call.arguments else ""
+        arguments = f" with {cut(call.arguments).text}" if call.arguments else ""
         result = f"; result: {cut(call.result).text}" if call.result is not None else ""
-        steps.append(f"[used the tool {call.name}{given}{result}]")
+        steps.append(f"[used the tool {call.name}{arguments}{result}]")
     files = [f"[{entry.kind}: {entry.alt or entry.path}]" for entry in turn.media]
     return "\n".join(part for part in (*steps, turn.text, *files) if part)

@@ -109,7 +109,7 @@ class _Walk:
                 for value, words in part.value_words().items()
                 if not _is_number(words)
             }
-            other = {value: said for value, said in words.items() if said != part.value_words()[value]}
+            other = {value: text for value, text in words.items() if text != part.value_words()[value]}
             if other or changed:
                 return part.model_copy(update=changed).said_as(other)
         return part.model_copy(update=changed) if changed else part
@@ -138,16 +138,18 @@ class _Walk:
         if isinstance(value, list | tuple) and inner:
             names = _names(value)
             hint, mark = inner[0]
-            new = [self._value(one, hint, mark, f"{key}.{name}") for one, name in zip(value, names, strict=True)]
-            is_same = all(one is old for one, old in zip(new, value, strict=True))
+            new = [self._value(entry, hint, mark, f"{key}.{name}") for entry, name in zip(value, names, strict=True)]
+            is_same = all(entry is old for entry, old in zip(new, value, strict=True))
             return value if is_same else type(value)(new)
         return value
 
     def _mapping(self, value: Mapping[Any, Any], inner: Sequence[tuple[Any, Mark]], key: str) -> Mapping[Any, Any]:
         (of_name, name_mark), (of_one, one_mark) = inner
         new = {
-            self._value(name, of_name, name_mark, f"{key}.{name}"): self._value(one, of_one, one_mark, f"{key}.{name}")
-            for name, one in value.items()
+            self._value(name, of_name, name_mark, f"{key}.{name}"): self._value(
+                entry, of_one, one_mark, f"{key}.{name}"
+            )
+            for name, entry in value.items()
         }
         is_same = list(new) == list(value) and all(new[name] is value[name] for name in new)
         return value if is_same else new
@@ -186,12 +188,12 @@ def _names(values: Sequence[Any]) -> list[str]:
 def _fields(owner: type) -> tuple[tuple[str, Any, Mark], ...]:
     """The fields of a part or an item that can hold texts, each with its type and mark."""
     if issubclass(owner, BaseModel):
-        found = {name: (field.annotation, _mark(field.metadata)) for name, field in owner.model_fields.items()}
+        fields = {name: (field.annotation, _mark(field.metadata)) for name, field in owner.model_fields.items()}
     else:
         hints = get_type_hints(owner, include_extras=True)
         content: Any = owner
-        found = {field.name: _unwrapped(hints[field.name]) for field in dataclasses.fields(content)}
-    plain = {name: _without_none(hint, mark) for name, (hint, mark) in found.items()}
+        fields = {field.name: _unwrapped(hints[field.name]) for field in dataclasses.fields(content)}
+    plain = {name: _without_none(hint, mark) for name, (hint, mark) in fields.items()}
     return tuple((name, hint, mark) for name, (hint, mark) in plain.items() if mark or _can_hold(hint))
 
 
@@ -213,7 +215,7 @@ def _without_none(hint: Any, mark: Mark) -> tuple[Any, Mark]:
 
 
 def _mark(metadata: Sequence[Any]) -> Mark:
-    return next((one for one in metadata if isinstance(one, TextMark)), None)
+    return next((data for data in metadata if isinstance(data, TextMark)), None)
 
 
 def _can_hold(hint: Any) -> bool:

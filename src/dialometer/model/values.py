@@ -77,15 +77,15 @@ def _with_point(text: str) -> str:
     """The number as programs write it: thousands joined, a decimal point."""
     text = text.replace("٫", ".")  # the Arabic decimal separator
     decimal = max(",.", key=text.rfind)
-    whole, found, rest = text.rpartition(decimal)
-    if not found:
+    whole, point, rest = text.rpartition(decimal)
+    if not point:
         whole, rest = text, ""
     for mark, groups in _GROUPS.items():
         if mark != decimal and groups.fullmatch(whole):
             whole = whole.replace(mark, "")
         elif mark == decimal and groups.fullmatch(text) and text.count(mark) > 1:
             return text.replace(mark, "")
-    return f"{whole}.{rest}" if found else whole
+    return f"{whole}.{rest}" if point else whole
 
 
 def tidy(number: float) -> int | float:
@@ -161,10 +161,10 @@ def answer_words(value: object) -> str:
         case {"best": best, "worst": worst}:
             return f"best {best}, worst {worst}"
         case {"marks": list() as marks}:
-            said = [
+            words = [
                 f"“{mark.get('text', '')}” ({mark['category']}, {mark['severity']}{_comment(mark)})" for mark in marks
             ]
-            return "; ".join(said) or "nothing marked"
+            return "; ".join(words) or "nothing marked"
         case dict():
             return ", ".join(f"{part}: {str(answer).replace('_', ' ')}" for part, answer in value.items())
         case list():

@@ -69,11 +69,11 @@ def report_evaluator(
     ratings: RatingSet | str | Path, *, aspects: Sequence[Aspect] = ASPECTS, seed: int = 0, name: str = ""
 ) -> Report:
     """How often an evaluator of these ratings is right on held-out users, beside simpler judges, and whom it doubts."""
-    given = _read(ratings)
+    reference = _read(ratings)
     data = name or (Path(ratings).name if isinstance(ratings, str | Path) else "ratings")
     command = f"dialometer learn report {data} --aspects {','.join(aspects)} --seed {seed}"
     return evaluator_report(
-        given.rated, aspects=tuple(aspects), data=data, command=command, left_out=given.n_left_out, seed=seed
+        reference.rated, aspects=tuple(aspects), data=data, command=command, left_out=reference.n_left_out, seed=seed
     )
 
 

@@ -61,8 +61,8 @@ def icc(
     is_log = bool(scales) and all(name in SCALES and SCALES.get(name).unit == "log" for name in scales)
     if is_log:
         y = normalise(y, rater, "ln", zeros=zeros).values
-        given = ~np.isnan(y)
-        y, rater, target, item = y[given], rater[given], target[given], item[given]
+        is_rated = ~np.isnan(y)
+        y, rater, target, item = y[is_rated], rater[is_rated], target[is_rated], item[is_rated]
     data = Scores(y, target, rater, item, "log" if is_log else "as given")
     single = "" if chosen is None else chosen.name.replace(",k)", ",1)")
     result = reliability(data, confidence=confidence, label=name, form=single, method=method)

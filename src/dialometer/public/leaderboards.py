@@ -43,8 +43,8 @@ def leaderboard(votes: Any, criterion: str = "", *, confidence: float = 0.95, se
     the report for the same votes: ties count half, "both are bad" is a tie, "cannot tell" is no vote. Where raters are known,
     intervals take them as a sample; else every vote counts as a rater of its own.
     """
-    given = _from_file(Path(votes)) if isinstance(votes, str | Path) else _from_table(to_frame(votes), criterion)
-    coded = _coded(_decided(given))
+    votes_read = _from_file(Path(votes)) if isinstance(votes, str | Path) else _from_table(to_frame(votes), criterion)
+    coded = _coded(_decided(votes_read))
     options = Options(confidence=confidence, n_resamples=N_RESAMPLES, seed=seed, correction="holm")
     return _as_table(rank_systems(coded, "votes", options, is_order_drawn=True))
 
@@ -87,11 +87,11 @@ def leaderboard_with_covariates(
     differences = differences[coded.row]
     spread = differences.std(axis=0)
     scaled = np.divide(differences, spread, out=np.zeros_like(differences), where=spread > 1e-9)
-    told = distinct_covariates(coded, scaled)
+    is_distinct = distinct_covariates(coded, scaled)
     fit = bootstrap_with_covariates(
         coded,
-        scaled[:, told],
-        [names[k] for k in told],
+        scaled[:, is_distinct],
+        [names[k] for k in is_distinct],
         position_effect=True,
         n_resamples=n_resamples,
         confidence=confidence,
@@ -171,8 +171,8 @@ def _from_table(table: pl.DataFrame, criterion: str) -> pl.DataFrame:
         )
     sides = next((pair for pair in _SIDES if set(pair) <= names), None)
     if sides is None or "winner" not in names:
-        wanted = "model_a, model_b and winner" if sides is None else "winner"
-        raise DialometerError(f"the votes have no columns {wanted}", remedy=f"the table has {', '.join(table.columns)}")
+        needed = "model_a, model_b and winner" if sides is None else "winner"
+        raise DialometerError(f"the votes have no columns {needed}", remedy=f"the table has {', '.join(table.columns)}")
     rater = next((name for name in _RATERS if name in names), None)
     item = next((name for name in _ITEMS if name in names), None)
     text = {"first": sides[0], "second": sides[1], "said": "winner", "rater": rater, "item": item}
@@ -186,14 +186,14 @@ def _with_winners(ballots: pl.DataFrame) -> pl.DataFrame:
     """What each vote said as the winner's name; each way of saying it between two systems is read once."""
     ways = ballots.group_by("first", "second", "said").agg(pl.col("row").min())
     meant = [
-        side_of_vote(str(said), str(a), str(b)) for a, b, said in ways.select("first", "second", "said").iter_rows()
+        side_of_vote(str(winner), str(a), str(b)) for a, b, winner in ways.select("first", "second", "said").iter_rows()
     ]
     ways = ways.with_columns(pl.Series("winner", meant, dtype=pl.String))
     wrong = ways.filter(pl.col("winner") == "").sort("row")
     if len(wrong):
-        a, b, said, row, _ = wrong.row(0)
+        a, b, winner, row, _ = wrong.row(0)
         remedy = f"write '{a}', '{b}', model_a, model_b, tie, both_bad or cannot_tell"
-        raise DialometerError(f"'{said}' is no winner", where=f"vote {row + 1}", remedy=remedy)
+        raise DialometerError(f"'{winner}' is no winner", where=f"vote {row + 1}", remedy=remedy)
     return ballots.join(
         ways.drop("row"), on=["first", "second", "said"], how="left", maintain_order="left", nulls_equal=True
     )

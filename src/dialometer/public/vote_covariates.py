@@ -54,14 +54,14 @@ def _numbers(table: pl.DataFrame, column: str) -> Floats:
 def style_columns(table: pl.DataFrame) -> Floats:
     """Votes by features of style: how the two sides differ in what their systems wrote."""
     names = set(table.columns)
-    said = [said_column(names, side) for side in SIDES]
-    if not all(said):
+    responses = [said_column(names, side) for side in SIDES]
+    if not all(responses):
         raise DialometerError(
             "the votes have no texts to count style in",
             remedy="name covariates, or give columns such as response_a and response_b",
         )
-    wanted = [column for column in (*said, prompt_column(names)) if column]
-    rows = table.select(wanted).to_dicts()
+    columns = [column for column in (*responses, prompt_column(names)) if column]
+    rows = table.select(columns).to_dicts()
     first, second = (
         np.array([style_counts(_written(row, side)) for row in rows], dtype=np.float64).reshape(len(rows), -1)
         for side in SIDES

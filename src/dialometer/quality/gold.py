@@ -28,10 +28,14 @@ class Acceptable(Part):
 
     @field_validator("one_of", mode="before")
     @classmethod
-    def _yaml_words(cls, given: object) -> object:
+    def _yaml_words(cls, value: object) -> object:
         """YAML reads yes and no without quotes as true and false."""
         words = {True: "yes", False: "no"}
-        return [words[one] if isinstance(one, bool) else one for one in given] if isinstance(given, list) else given
+        return (
+            [words[answer] if isinstance(answer, bool) else answer for answer in value]
+            if isinstance(value, list)
+            else value
+        )
 
     @model_validator(mode="after")
     def _says_something(self) -> Acceptable:
@@ -44,12 +48,12 @@ class Acceptable(Part):
 
         Of an answer with several parts only the part that was checked is named. ``system`` is what the judged system is called.
         """
-        asked = self.criterion + (f" of {system}" if system else "") + (f": {self.point}" if self.point else "")
-        given: object = value
+        question = self.criterion + (f" of {system}" if system else "") + (f": {self.point}" if self.point else "")
+        answer: object = value
         if isinstance(value, dict):
             score = None if self.point or scale is None else scale.number(value)
-            given = value.get(self.point or "best", "no answer") if score is None else format(round(score, 2), "g")
-        return f"{asked} = {given}, expected {self.expected_words()}"
+            answer = value.get(self.point or "best", "no answer") if score is None else format(round(score, 2), "g")
+        return f"{question} = {answer}, expected {self.expected_words()}"
 
     def expected_words(self) -> str:
         """Which answers are acceptable."""

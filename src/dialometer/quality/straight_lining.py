@@ -34,13 +34,13 @@ class StraightLining(QualityRule):
             if not _is_unplaced(judgment, systems):
                 answers.setdefault(judgment.criterion, []).append(_given(judgment))
         findings = []
-        for criterion, given in answers.items():
-            (commonest, is_position), n_same = Counter(given).most_common(1)[0]
-            if len(given) >= self.at_least_n and n_same / len(given) >= self.share:
-                told = f"{n_same} of {len(given)}"
-                reason = f"{told} answers on {criterion} are the same"
+        for criterion, same_criterion in answers.items():
+            (commonest, is_position), n_same = Counter(same_criterion).most_common(1)[0]
+            if len(same_criterion) >= self.at_least_n and n_same / len(same_criterion) >= self.share:
+                share = f"{n_same} of {len(same_criterion)}"
+                reason = f"{share} answers on {criterion} are the same"
                 if is_position:
-                    reason = f"{told} choices on {criterion} are for the same position on the screen"
+                    reason = f"{share} choices on {criterion} are for the same position on the screen"
                 findings.append(self.finding(reason, criterion=criterion, value=str(commonest)))
         return findings
 

@@ -50,13 +50,15 @@ def write_lines(path: str | Path, records: Sequence[Message]) -> int:
 
 
 def _calls(turn: Turn, n_before: int) -> list[Message]:
-    named = [(f"call_{n_before + number}", call) for number, call in enumerate(turn.tool_calls, start=1)]
+    numbered = [(f"call_{n_before + number}", call) for number, call in enumerate(turn.tool_calls, start=1)]
     calls = [
         {"id": key, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for key, call in named
+        for key, call in numbered
     ]
     results = [
-        {"role": "tool", "tool_call_id": key, "content": call.result} for key, call in named if call.result is not None
+        {"role": "tool", "tool_call_id": key, "content": call.result}
+        for key, call in numbered
+        if call.result is not None
     ]
     return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
 

@@ -78,10 +78,10 @@ class Chat:
             self._add(message, speaker, text, parts, place)
 
     def _add(self, message: dict[str, Any], speaker: object, text: str, parts: list[Any], place: str) -> None:
-        others = {name: content for name, content in message.items() if name not in _KNOWN and content is not None}
+        extras = {name: content for name, content in message.items() if name not in _KNOWN and content is not None}
         media = [part for part in parts if part.get("path")]
         if len(media) < len(parts):
-            others["parts"] = [part for part in parts if not part.get("path")]
+            extras["parts"] = [part for part in parts if not part.get("path")]
         content = message.get("content")
         kinds = (
             {str(part.get("type")) for part in content if isinstance(part, dict)}
@@ -91,7 +91,7 @@ class Chat:
         has_call = message.get("tool_calls") or message.get("function_call") or kinds & {"tool_use", "tool_result"}
         if not text and has_call:
             return  # only a call or its result; the answer follows
-        turn = TurnDraft(speaker, text, place=place, others=others, speaker_key="role", text_key="content")
+        turn = TurnDraft(speaker, text, place=place, others=extras, speaker_key="role", text_key="content")
         turn.media = media or None
         if str(speaker).strip().casefold() not in AGENTS:
             self._add_silent(place)
@@ -112,7 +112,7 @@ class Chat:
         if not isinstance(content, list):
             self._fault(f"'content' must be a text or a list of parts, not {kind_of(content)}", place)
             return "", []
-        texts, others = [], []
+        texts, extras = [], []
         for part in content:
             given = part if isinstance(part, str) else part.get("text") if isinstance(part, dict) else None
             if isinstance(given, str):
@@ -123,20 +123,20 @@ class Chat:
                 result, _ = self._text(part.get("content"), place)
                 self._note_result({"tool_call_id": part.get("tool_use_id")}, result)
             elif isinstance(part, dict) and str(part.get("type")) in THOUGHTS:
-                others.append(part)
+                extras.append(part)
                 self.problems.assume(
                     "what a model thought before it answered is kept in 'turn_fields', not in the text"
                 )
             elif isinstance(part, dict) and (media := _media(part)):
-                others.append(media)
+                extras.append(media)
             elif isinstance(part, dict):
                 kind = str(part.get("type", "part")).removeprefix("input_").removesuffix("_url")
                 texts.append(f"[{kind}]")
-                others.append(part)
+                extras.append(part)
                 self.problems.assume(f"parts that are no text become [{kind}] and are kept in 'turn_fields'")
             else:
                 self._fault(f"a part must be a text or an object, not {kind_of(part)}", place)
-        return "\n".join(text for text in texts if text), others
+        return "\n".join(text for text in texts if text), extras
 
     def _readable(self, text: str) -> str:
         """Models write control characters and halves of surrogate pairs now and then; a chat is not refused for them."""
@@ -149,16 +149,16 @@ class Chat:
     def _note_calls(self, message: dict[str, Any]) -> None:
         calls = message.get("tool_calls") or ([message["function_call"]] if message.get("function_call") else [])
         for call in calls if isinstance(calls, list) else []:
-            given = call if isinstance(call, dict) else {}
+            fields = call if isinstance(call, dict) else {}
             # {"function": {"name", "arguments"}} as OpenAI writes it, {"function": "name", "arguments": {…}} as Inspect does
-            function = given.get("function")
-            inner = function if isinstance(function, dict) else given
+            function = fields.get("function")
+            inner = function if isinstance(function, dict) else fields
             name = inner.get("name") or (function if isinstance(function, str) else "") or UNNAMED_TOOL
-            arguments = inner.get("arguments", call if not given else None)
+            arguments = inner.get("arguments", call if not fields else None)
             noted = {"name": str(name), **({} if arguments is None else {"arguments": arguments})}
             self._note_call(noted)
-            if isinstance(given.get("id"), str):
-                self._waiting[given["id"]] = noted
+            if isinstance(fields.get("id"), str):
+                self._waiting[fields["id"]] = noted
 
     def _note_call(self, call: dict[str, Any]) -> None:
         self._calls.append(call)
@@ -185,10 +185,10 @@ class Chat:
 
 def _media(part: dict[str, Any]) -> dict[str, str] | None:
     """An image, sound or video that a part names by its path; one at an address, or inside the file, is no path."""
-    given = next(
+    source = next(
         (part[name] for name in ("image_url", "image", "audio", "video", "input_audio", "path") if part.get(name)), None
     )
-    path = given.get("url", given.get("path")) if isinstance(given, dict) else given
+    path = source.get("url", source.get("path")) if isinstance(source, dict) else source
     is_path = isinstance(path, str) and not re.match(r"[a-z+]+:|/|\\|.*\.\./", path) and media_kind(path) is not None
     return {"path": str(path), "alt": str(part.get("alt") or "")} if is_path else None
 
@@ -223,15 +223,15 @@ def as_messages(value: Any, prompt: Any = None) -> list[Any] | None:
 
     ``prompt`` is what came before: messages, a text, or one text for each response. None where there is nothing.
     """
-    given, before = in_cell(value), in_cell(prompt)
-    if given is None or given in ("", []):
+    messages, before = in_cell(value), in_cell(prompt)
+    if messages is None or messages in ("", []):
         return None
-    if is_message(given):
-        given = [given]
-    if isinstance(given, list) and any(is_message(message) for message in given):
-        return [*_unless_repeated(_before(before), given), *given]
-    if isinstance(given, list) and (isinstance(value, list) or isinstance(before, list)):
-        return _exchanges(before if isinstance(before, list) else [prompt], given)
+    if is_message(messages):
+        messages = [messages]
+    if isinstance(messages, list) and any(is_message(message) for message in messages):
+        return [*_unless_repeated(_before(before), messages), *messages]
+    if isinstance(messages, list) and (isinstance(value, list) or isinstance(before, list)):
+        return _exchanges(before if isinstance(before, list) else [prompt], messages)
     text = value if isinstance(value, str) else str(value)  # a text may look like a list and be none
     if _HUMAN_ASSISTANT.match(text.lstrip(" ")):
         return human_assistant(text)
@@ -242,7 +242,7 @@ def human_assistant(text: str) -> list[dict[str, str]]:
     """``\\n\\nHuman: … \\n\\nAssistant: …`` as messages."""
     _, *pieces = _HUMAN_ASSISTANT.split(text.lstrip(" "))
     roles = {"Human": "user", "Assistant": "assistant"}
-    return [{"role": roles[who], "content": said} for who, said in zip(pieces[::2], pieces[1::2], strict=True)]
+    return [{"role": roles[speaker], "content": said} for speaker, said in zip(pieces[::2], pieces[1::2], strict=True)]
 
 
 def _before(prompt: Any) -> list[Any]:
@@ -255,11 +255,11 @@ def _before(prompt: Any) -> list[Any]:
     return [{"role": "user", "content": part} for part in (prompt if isinstance(prompt, list) else [prompt])]
 
 
-def _unless_repeated(before: list[Any], given: list[Any]) -> list[Any]:
+def _unless_repeated(before: list[Any], messages: list[Any]) -> list[Any]:
     """The prompt where the conversation does not begin with it already."""
-    said = [_said(message) for message in given if is_message(message)]
-    asked = [_said(message) for message in before if is_message(message)]
-    return [] if asked and asked[-1] in said[: len(asked) + 1] else before
+    texts = [_said(message) for message in messages if is_message(message)]
+    prompt_texts = [_said(message) for message in before if is_message(message)]
+    return [] if prompt_texts and prompt_texts[-1] in texts[: len(prompt_texts) + 1] else before
 
 
 def _said(message: dict[str, Any]) -> tuple[str, Any]:

@@ -70,8 +70,8 @@ def _is_one_set(folder: Path) -> bool:
     files = _files(folder)
     if not files or (folder / _STATE).is_file() or (folder / _INFO).is_file():
         return bool(files)
-    others = [file for file in folder.iterdir() if file.is_file() and file not in files]
-    is_alone = all(file.name.startswith(".") or file.suffix.lower() in (".md", ".txt", "") for file in others)
+    rest = [file for file in folder.iterdir() if file.is_file() and file not in files]
+    is_alone = all(file.name.startswith(".") or file.suffix.lower() in (".md", ".txt", "") for file in rest)
     return is_alone and (len(files) == 1 or all(_PART.search(file.stem) for file in files))
 
 
@@ -119,8 +119,8 @@ def _files(folder: Path) -> list[Path]:
     files = [file for file in files if not file.name.startswith(("cache-", "tmp"))]  # what datasets computed on the way
     if len(files) > MAX_FILES:
         raise ColumnarError(f"the folder holds {len(files):,} files", where=str(folder), remedy="join them first")
-    named = _named_files(folder)
-    return sorted(file for file in files if not named or file.name in named)
+    in_manifest = _named_files(folder)
+    return sorted(file for file in files if not in_manifest or file.name in in_manifest)
 
 
 def _named_files(folder: Path) -> set[str]:
@@ -200,15 +200,15 @@ class _Trial:
     def of(self, path: str) -> str:
         """Why a file cannot be read; empty where it can."""
         with self._lock:
-            told = self._asked(path) if self._process is not None and self._owner == os.getpid() else None
-            if told is None:  # there was none, or it has ended: by itself, or by a file that a new one ends by too
+            message = self._asked(path) if self._process is not None and self._owner == os.getpid() else None
+            if message is None:  # there was none, or it has ended: by itself, or by a file that a new one ends by too
                 self.end()
                 self._process, self._owner = _started(), os.getpid()
-                told = self._asked(path)
-            if told is None:
+                message = self._asked(path)
+            if message is None:
                 self.end()
                 return "it is damaged"
-            return told
+            return message
 
     def _asked(self, path: str) -> str | None:
         process = self._process

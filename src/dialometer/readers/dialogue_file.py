@@ -35,9 +35,9 @@ def format_of(source: SourceFile) -> str:
     names = names or [name for name in READERS if source.suffix in READERS.get(name).suffixes]
     if len(names) == 1:
         return names[0]
-    what = f"the format could be {' or '.join(names)}" if names else "the format cannot be recognised from the file"
+    problem = f"the format could be {' or '.join(names)}" if names else "the format cannot be recognised from the file"
     remedy = f"name it, for example format='{names[0] if names else 'jsonl'}'; known: {', '.join(READERS.names())}"
-    raise ReadError([Problem(what, remedy=remedy, file=source.name)])
+    raise ReadError([Problem(problem, remedy=remedy, file=source.name)])
 
 
 class DialogueFile(Iterator[Dialogue]):
@@ -81,7 +81,7 @@ class DialogueFile(Iterator[Dialogue]):
                 f"is it really of the format '{self.format}'?",
                 0,
             )
-            if why := next((one for one in problems.warnings if one.line), None):
+            if why := next((warning for warning in problems.warnings if warning.line), None):
                 message, remedy, line = (
                     f"no dialogue could be read: {why.message.removeprefix('left out: ')}",
                     why.remedy or remedy,

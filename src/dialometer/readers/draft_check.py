@@ -92,14 +92,14 @@ class _DraftCheck:
 
     def _given_id(self) -> object:
         """The id as in the file. Numbers are ids too, and dialogues without one are called after the file and counted."""
-        given = self.draft.id
-        if isinstance(given, int) and not isinstance(given, bool) and abs(given) < 10**18:
-            return str(given)
-        if given is None:
+        dialogue_id = self.draft.id
+        if isinstance(dialogue_id, int) and not isinstance(dialogue_id, bool) and abs(dialogue_id) < 10**18:
+            return str(dialogue_id)
+        if dialogue_id is None:
             stem = Path(self.checker.problems.file).name.partition(".")[0]
             self.checker.problems.assume("dialogues without an id are numbered in the order of the file")
             return f"{stem}-{self.checker.n_drafts}"
-        return given
+        return dialogue_id
 
     def turns(self) -> list[Turn]:
         """The turns with text, in order."""
@@ -164,8 +164,8 @@ class _DraftCheck:
             if given is None and isinstance(draft.role, str):
                 given = self._usual(draft.role, "role")
             if given is None:
-                what = f"turn {position}: unknown role '{draft.role}'"
-                self._fault(what, did_you_mean(str(draft.role), list(ROLES)), line, _join(draft.place, "role"))
+                problem = f"turn {position}: unknown role '{draft.role}'"
+                self._fault(problem, did_you_mean(str(draft.role), list(ROLES)), line, _join(draft.place, "role"))
             return given
         role = self.declared.get(speaker) or self.checker.roles.get(speaker) or self._usual(speaker, "speaker")
         if role is None:
@@ -175,11 +175,11 @@ class _DraftCheck:
             self._fault(f"turn {position}: speaker '{speaker}' has no known role", remedy, line, where)
         return role
 
-    def _usual(self, name: str, what: str) -> Role | None:
+    def _usual(self, name: str, problem: str) -> Role | None:
         """The role that a name usually means; said once."""
         role = usual_role(name)
         if role is not None:
-            self.checker.problems.assume(f"the {what} '{name.strip()}' is read as the {role}")
+            self.checker.problems.assume(f"the {problem} '{name.strip()}' is read as the {role}")
         return role
 
     def _empty(self, draft: TurnDraft, position: int, speaker: str) -> None:
@@ -194,21 +194,21 @@ class _DraftCheck:
 
     def _text(self, value: object, name: str, line: int, field: str = "", position: int = 0) -> str | None:
         """The cleaned string, or None where it is none (which is then a fault)."""
-        what = f"turn {position}: '{name}'" if position else f"'{name}'"
+        label = f"turn {position}: '{name}'" if position else f"'{name}'"
         where = _join(field, name)
         if value is None:
-            self._fault(f"{what} is missing", "", line, where)
+            self._fault(f"{label} is missing", "", line, where)
         elif not isinstance(value, str):
-            self._fault(f"{what} must be a string, not {kind_of(value)}", "put it in quotes", line, where)
+            self._fault(f"{label} must be a string, not {kind_of(value)}", "put it in quotes", line, where)
         else:
-            return self._clean(value, what, where, line)
+            return self._clean(value, label, where, line)
         return None
 
-    def _clean(self, text: str, what: str, field: str, line: int = 0) -> str | None:
+    def _clean(self, text: str, label: str, field: str, line: int = 0) -> str | None:
         try:
             return clean_text(text)
         except ValueError as error:
-            self._fault(f"{what}: {error}", "remove the character", line, field)
+            self._fault(f"{label}: {error}", "remove the character", line, field)
             return None
 
     def _value(self, value: Any, field: str) -> Any:

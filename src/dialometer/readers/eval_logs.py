@@ -47,8 +47,8 @@ def log_lines(path: Path) -> Iterator[bytes]:
                 sample = json.loads(_content(packed, name, allowance))
                 yield json.dumps(_without_nan({"eval": known, "samples": [_needed(sample)]})).encode() + b"\n"
     except (OSError, ValueError, LookupError, RecursionError, *DAMAGED) as error:
-        what = "it is packed in a way that cannot be read here" if isinstance(error, NotImplementedError) else error
-        raise EvalLogError(f"the log cannot be read: {what}", where=str(path), remedy=_REMEDY) from error
+        reason = "it is packed in a way that cannot be read here" if isinstance(error, NotImplementedError) else error
+        raise EvalLogError(f"the log cannot be read: {reason}", where=str(path), remedy=_REMEDY) from error
 
 
 def _content(packed: zipfile.ZipFile, name: str, allowance: Allowance) -> bytes:

@@ -197,5 +197,5 @@ def _broken(error: Exception, problems: Problems, *, line: int, column: int = 0)
     if isinstance(error, json.JSONDecodeError):
         line = error.lineno if column else line
         return problems.problem(f"broken JSON: {error.msg}", line=line, column=error.colno)
-    what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-    return problems.problem(f"broken JSON: {what}", line=line, column=column)
+    reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return problems.problem(f"broken JSON: {reason}", line=line, column=column)

@@ -26,8 +26,8 @@ def markdown_images(study: Study) -> frozenset[str]:
     """Images of the study's folder that its Markdown texts name and that can be shown."""
     key = ("markdown images",)
     if key not in study.remembered:
-        named = {path for _, path in _named_images(study)}
-        study.remembered[key] = frozenset(path for path in named if image_fault(study, path) is None)
+        in_texts = {path for _, path in _named_images(study)}
+        study.remembered[key] = frozenset(path for path in in_texts if image_fault(study, path) is None)
     images: frozenset[str] = study.remembered[key]
     return images
 
@@ -53,12 +53,12 @@ def _named_images(study: Study) -> list[tuple[Item, str]]:
         return []
     from dialometer.markup.markdown import images_in  # noqa: PLC0415 - most studies need no Markdown
 
-    named: dict[tuple[str, str], tuple[Item, str]] = {}
+    images: dict[tuple[str, str], tuple[Item, str]] = {}
     for item in study.items:
         texts = [turn.text for turn in turns_of(item)]
         if isinstance(item, ResponsesItem) and item.standard:
             texts.append(item.standard)
         for text in texts:
             if "![" in text:
-                named |= {(item.id, path): (item, path) for path in images_in(text)}
-    return list(named.values())
+                images |= {(item.id, path): (item, path) for path in images_in(text)}
+    return list(images.values())

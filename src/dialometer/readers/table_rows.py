@@ -114,8 +114,8 @@ def usable_header(values: Sequence[str], needed: Sequence[str], line: int, probl
             problems.assume(f"the column '{names[alike[0]]}' is read as '{name}'")
             names[alike[0]] = name
         elif name not in there:
-            others = [other for other in names if other not in needed][:MAX_COLUMNS]
-            remedy = _nearest(name, others) if others else f"the header needs {', '.join(needed)}"
+            candidates = [other for other in names if other not in needed][:MAX_COLUMNS]
+            remedy = _nearest(name, candidates) if candidates else f"the header needs {', '.join(needed)}"
             problems.of_file(problems.problem(f"the column '{name}' is missing", remedy=remedy, line=line))
     for name, n in sorted(Counter(names).items()):
         if n > 1 or not name:
@@ -124,9 +124,11 @@ def usable_header(values: Sequence[str], needed: Sequence[str], line: int, probl
     return names if problems.n_errors == n_before else None
 
 
-def _nearest(name: str, others: Sequence[str]) -> str:
-    few = [other for other in others if len(other) < 100][:200]
-    return did_you_mean(name, few) if len(others) <= N_COLUMNS_SHOWN else f"the header has {some_columns(others)}"
+def _nearest(name: str, candidates: Sequence[str]) -> str:
+    few = [other for other in candidates if len(other) < 100][:200]
+    return (
+        did_you_mean(name, few) if len(candidates) <= N_COLUMNS_SHOWN else f"the header has {some_columns(candidates)}"
+    )
 
 
 # JSON objects as rows

@@ -84,10 +84,10 @@ def _media(entry: object, where: str, folder: Path | None, assume: Assume) -> Me
     path = normal_path(path)
     kind = media_kind(path)
     assert kind is not None  # path_fault refused every other ending
-    given = known.get("kind", kind)
-    if given != kind:
+    medium = known.get("kind", kind)
+    if medium != kind:
         known_kinds = f"known: {', '.join(MEDIA_KINDS)}"
-        raise PartFault(f"'{path}' is of the kind '{kind}', not '{given}'", f"remove 'kind'; {known_kinds}", where)
+        raise PartFault(f"'{path}' is of the kind '{kind}', not '{medium}'", f"remove 'kind'; {known_kinds}", where)
     wrong = content_fault(folder / path, kind) if folder is not None else None
     if wrong is not None:
         raise PartFault(*wrong, f"{where}.path")

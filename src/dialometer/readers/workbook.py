@@ -51,8 +51,8 @@ def sheet_as_csv(path: Path) -> tuple[bytes, str]:
             for number, name in names:
                 rows = list(_rows(read_entry(packed, name, allowance), shared))
                 if rows:
-                    others = f"; the other {len(names) - 1} are not read" if len(names) > 1 else ""
-                    return _csv(rows), f"read from sheet {number} of the spreadsheet{others}"
+                    remark = f"; the other {len(names) - 1} are not read" if len(names) > 1 else ""
+                    return _csv(rows), f"read from sheet {number} of the spreadsheet{remark}"
     except (OSError, Xml.ParseError, ValueError, LookupError, *DAMAGED) as error:
         raise WorkbookError(f"the spreadsheet cannot be read: {error}", where=str(path), remedy=_REMEDY) from error
     return b"", "the spreadsheet is empty"

@@ -107,5 +107,5 @@ def names_of(text: str, table: Mapping[str, str]) -> list[str]:
     """Every name of the same country or language, as platforms may call it: as given, its usual name, other names."""
     usual = known_name(text, table)
     codes = [code for code, name in table.items() if name == usual]
-    others = [name for name, code in _ALSO_CALLED.items() if code in codes]
-    return [text, *([usual] if usual else []), *others]
+    aliases = [name for name, code in _ALSO_CALLED.items() if code in codes]
+    return [text, *([usual] if usual else []), *aliases]

@@ -70,10 +70,10 @@ def filters_in_numbers(
 ) -> list[dict[str, Any]]:
     """The filters as the API takes them; raises :class:`StudyError` with everything that Prolific does not know."""
     problems: list[Problem] = []
-    made = [_in_numbers(chosen, catalogue, problems) for chosen in filters]
+    converted = [_in_numbers(chosen, catalogue, problems) for chosen in filters]
     if problems:
         raise StudyError(problems)
-    return made
+    return converted
 
 
 def _in_numbers(
@@ -111,10 +111,10 @@ def _in_numbers(
     return {**chosen, "selected_values": numbers}
 
 
-def _bounded(given: Mapping[str, float], entry: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def _bounded(bounds: Mapping[str, float], entry: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Both bounds of a range: the given ones, else the filter's own."""
     for bound, own in (("lower", "min"), ("upper", "max")):
-        value = given.get(bound, entry.get(own))
+        value = bounds.get(bound, entry.get(own))
         if value is not None:
             yield bound, value
 

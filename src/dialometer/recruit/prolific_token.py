@@ -49,8 +49,8 @@ def is_rs256(message: bytes, signature: bytes, key: Key) -> bool:
     info = _SHA256_INFO + hashlib.sha256(message).digest()
     if len(signature) != n_bytes or number >= modulus or n_bytes < len(info) + 11:
         return False
-    wanted = b"\x00\x01" + b"\xff" * (n_bytes - len(info) - 3) + b"\x00" + info
-    return pow(number, exponent, modulus).to_bytes(n_bytes, "big") == wanted
+    expected = b"\x00\x01" + b"\xff" * (n_bytes - len(info) - 3) + b"\x00" + info
+    return pow(number, exponent, modulus).to_bytes(n_bytes, "big") == expected
 
 
 def token_problem(
@@ -76,13 +76,13 @@ def token_problem(
     if not isinstance(expires, int | float) or now_s >= expires:
         return "Prolific's token has expired"
     audiences = claims.get("aud")
-    hosts = {_host(str(one)) for one in (audiences if isinstance(audiences, list) else [audiences])}
+    hosts = {_host(str(audience)) for audience in (audiences if isinstance(audiences, list) else [audiences])}
     if host.lower() not in hosts:
         return "Prolific's token is for another address"
-    said = claims.get("prolific")
-    if not isinstance(said, dict) or any(str(said.get(name, "")) != query.get(name, "") for name in names):
+    prolific = claims.get("prolific")
+    if not isinstance(prolific, dict) or any(str(prolific.get(name, "")) != query.get(name, "") for name in names):
         return "Prolific's token is for another rater or study"
-    if of_study and str(said.get("STUDY_ID", "")) != of_study:
+    if of_study and str(prolific.get("STUDY_ID", "")) != of_study:
         return "Prolific's token is for another study"
     return ""
 

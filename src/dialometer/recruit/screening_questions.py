@@ -41,16 +41,16 @@ def screening_questions(spec: StudySpec, platform: Platform) -> list[ScreeningQu
     if not spec.language.lower().startswith("en"):
         return []
     own = {question.name for question in spec.screening}
-    return [asked for asked in _wanted(spec, platform) if asked.question.name not in own]
+    return [entry for entry in _wanted(spec, platform) if entry.question.name not in own]
 
 
 def asked_in_screening(spec: StudySpec, platform: Platform) -> set[str]:
     """Qualifications that screening makes sure of, by questions of the study or added ones."""
-    asked = {question.name for question in spec.screening if question.accept is not None}
-    asked |= {added.question.name for added in screening_questions(spec, platform)}
-    wanted = _wanted(spec, platform)
-    fields = {row.field for row in wanted}
-    return {f for f in fields if all(row.question.name in asked for row in wanted if row.field == f)}
+    names = {question.name for question in spec.screening if question.accept is not None}
+    names |= {added.question.name for added in screening_questions(spec, platform)}
+    entries = _wanted(spec, platform)
+    fields = {row.field for row in entries}
+    return {f for f in fields if all(row.question.name in names for row in entries if row.field == f)}
 
 
 def _wanted(spec: StudySpec, platform: Platform) -> list[ScreeningQuestion]:

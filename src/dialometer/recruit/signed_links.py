@@ -29,11 +29,11 @@ def signature(key: bytes, platform: str, rater: str, expires: str = "") -> str:
 
 def signature_problem(key: bytes, platform: str, rater: str, query: Mapping[str, str], now_s: float) -> str:
     """What is wrong with a link's signature; empty where it is right and in time."""
-    given, expires = query.get(SIGNATURE, ""), query.get(EXPIRES, "")
-    if not given:
+    signature_text, expires = query.get(SIGNATURE, ""), query.get(EXPIRES, "")
+    if not signature_text:
         return "the link is not signed"
     right = signature(key, platform, rater, expires)
-    if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), right.encode()):
+    if not hmac.compare_digest(signature_text.encode("utf-8", "surrogatepass"), right.encode()):
         return "the link's signature is wrong"
     return "the link has expired" if expires and now_s >= int(expires) else ""
 
@@ -66,11 +66,11 @@ def signed_list(
         cells = dict(zip(header, row, strict=True))
         rater = cells[column].strip()
         if not rater or not rater.isprintable() or rater in lines:
-            what = (
+            problem = (
                 "nobody is named" if not rater else f"'{rater}' is on line {lines[rater]} too" if rater in lines else ""
             )
             raise DialometerError(
-                what or "the name cannot be part of a link", where=f"{people}:{number}", remedy="correct the list"
+                problem or "the name cannot be part of a link", where=f"{people}:{number}", remedy="correct the list"
             )
         lines[rater] = number
         link = f"{address.rstrip('/')}/?{quote(parameter)}={quote(rater, safe='')}"

@@ -74,13 +74,13 @@ def write_table(table: Table) -> WrittenTable:
         for column, n, cells in zip(table.columns, digits, by_column, strict=True)
     ]
     written = [[write(cell) for write, cell in zip(writers, row, strict=True)] for row in table.rows]
-    said = {_sentence(note) for note in table.notes}
+    shown_notes = {_sentence(note) for note in table.notes}
     shared = _shared_notes(cell for row in table.rows for cell in row)
     marks: dict[str, str] = {}
     for row in written:
         for word in row:
             for note in word.notes:
-                if note not in shared and _sentence(note) not in said:
+                if note not in shared and _sentence(note) not in shown_notes:
                     marks.setdefault(note, mark_of(len(marks)))
     rows = tuple(
         tuple(
@@ -167,7 +167,7 @@ def _digits(columns: Sequence[Column], by_column: Sequence[Sequence[Cell]]) -> l
     for key, column in zip(keys, columns, strict=True):
         fitting = pools[key]
         if not key[-1]:  # no interval says how precise they are: as precise as others of their kind
-            fitting = [e for other, found in pools.items() if other[:-1] == key[:-1] for e in found]
+            fitting = [e for other, errors in pools.items() if other[:-1] == key[:-1] for e in errors]
         shared = shared_digits(fitting, _fallback(column), is_percent=_is_percent(column))
         made[key] = _fallback(column) if shared is None and column.unit else shared  # a column with a unit has one unit
     return [

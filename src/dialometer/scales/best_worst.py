@@ -26,8 +26,8 @@ class BestWorst(Scale):
     seconds_per_answer: ClassVar[float] = 12.0
 
     def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
-        given = raw if isinstance(raw, Mapping) else {}
-        best, worst = (str(given.get(key, "")).strip() for key in ("best", "worst"))
+        answers = raw if isinstance(raw, Mapping) else {}
+        best, worst = (str(answers.get(key, "")).strip() for key in ("best", "worst"))
         if best not in alternatives or worst not in alternatives:
             raise AnswerError("Please choose one as the best and one as the worst.")
         if best == worst:

@@ -40,9 +40,9 @@ class ChecklistPoint(Part):
 
     @field_validator("wanted", mode="before")
     @classmethod
-    def _yaml_words(cls, given: object) -> object:
+    def _yaml_words(cls, value: object) -> object:
         """YAML reads yes and no without quotes as true and false."""
-        return {True: YES, False: NO}.get(given, given) if isinstance(given, bool) else given
+        return {True: YES, False: NO}.get(value, value) if isinstance(value, bool) else value
 
 
 @SCALES.register("checklist")
@@ -84,13 +84,13 @@ class Checklist(Scale):
         return (YES, NO, NOT_APPLICABLE) if self.allow_not_applicable else (YES, NO)
 
     def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
-        given = {str(key).strip(): answer for key, answer in raw.items()} if isinstance(raw, Mapping) else {}
+        answers_by_point = {str(key).strip(): answer for key, answer in raw.items()} if isinstance(raw, Mapping) else {}
         known = {point.name for point in self.points}
-        if not given or not set(given) <= known:
+        if not answers_by_point or not set(answers_by_point) <= known:
             raise AnswerError("Please answer the points shown.")
         answers: dict[str, str] = {}
         for point in self.points:
-            answer = _SPELLINGS.get(str(given.get(point.name, "")).strip().casefold(), "")
+            answer = _SPELLINGS.get(str(answers_by_point.get(point.name, "")).strip().casefold(), "")
             if not answer:
                 raise AnswerError(f"Please answer every point; this one is missing: “{point.text}”.")
             if answer not in self.answers:
@@ -114,11 +114,13 @@ class Checklist(Scale):
         return {point.name: point.text + added[point.wanted] for point in self.points}
 
     def point_results(self, value: Value) -> dict[str, bool | None]:
-        given = value if isinstance(value, dict) else {}
+        answers_by_point = value if isinstance(value, dict) else {}
         return {
-            point.name: None if given[point.name] == NOT_APPLICABLE else given[point.name] == point.wanted
+            point.name: None
+            if answers_by_point[point.name] == NOT_APPLICABLE
+            else answers_by_point[point.name] == point.wanted
             for point in self.points
-            if given.get(point.name) in (YES, NO, NOT_APPLICABLE)
+            if answers_by_point.get(point.name) in (YES, NO, NOT_APPLICABLE)
         }
 
     def details(self, value: Value) -> list[tuple[Any, ...]]:
@@ -130,9 +132,9 @@ class Checklist(Scale):
         return InputField("parts", tuple(point.name for point in self.points))
 
     def answer_format(self, alternatives: Sequence[str] = ()) -> str:
-        said = ", ".join(f'"{answer}"' for answer in self.answers)
+        words = ", ".join(f'"{answer}"' for answer in self.answers)
         listed = "; ".join(f'"{point.name}" = {point.text}' for point in self.points)
-        return f"an object with one key for each point and one of {said} as its value ({listed})"
+        return f"an object with one key for each point and one of {words} as its value ({listed})"
 
     def names(self, systems: Sequence[str]) -> list[str]:
         return []

@@ -33,8 +33,8 @@ class Multiple(Scale):
         return self
 
     def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
-        given = [raw] if isinstance(raw, str) and raw else list(raw) if isinstance(raw, list | tuple) else []
-        chosen = {str(option).strip() for option in given}
+        selected = [raw] if isinstance(raw, str) and raw else list(raw) if isinstance(raw, list | tuple) else []
+        chosen = {str(option).strip() for option in selected}
         if not chosen <= set(self.options):
             raise AnswerError("Please choose from the options shown.")
         if len(chosen) < self.at_least:

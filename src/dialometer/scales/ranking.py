@@ -28,16 +28,16 @@ class Ranking(Scale):
 
     def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
         """Takes the ordered list, or a mapping of option to rank as forms send it."""
-        wanted = list(self.options or alternatives)
+        options = list(self.options or alternatives)
         if isinstance(raw, Mapping):
             ranks = {str(option): to_number(rank) for option, rank in raw.items()}
-            if sorted(rank or 0 for rank in ranks.values()) != list(range(1, len(wanted) + 1)):
-                raise AnswerError(f"Please give each one its own rank from 1 to {len(wanted)}.")
+            if sorted(rank or 0 for rank in ranks.values()) != list(range(1, len(options) + 1)):
+                raise AnswerError(f"Please give each one its own rank from 1 to {len(options)}.")
             raw = sorted(ranks, key=lambda option: ranks[option] or 0)
         if not isinstance(raw, list | tuple):
             raise AnswerError("Please put all of them in order.")
         order = [str(option).strip() for option in raw]
-        if sorted(order) != sorted(wanted):
+        if sorted(order) != sorted(options):
             raise AnswerError("Please put all of them in order, each one once.")
         return order
 

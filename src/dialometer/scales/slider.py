@@ -51,8 +51,8 @@ class Slider(Scale):
 
     def input_field(self, alternatives: Sequence[str] = ()) -> InputField:
         labels = {self.low: self.low_label, self.high: self.high_label}
-        given = {end: label for end, label in labels.items() if label}
-        return InputField("range", low=self.low, high=self.high, step=self.step, labels=given)
+        shown_labels = {end: label for end, label in labels.items() if label}
+        return InputField("range", low=self.low, high=self.high, step=self.step, labels=shown_labels)
 
     def describe(self) -> str:
         return f"slider from {self.low:g} to {self.high:g}"

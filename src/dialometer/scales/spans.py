@@ -90,10 +90,10 @@ class Spans(Scale):
 
     @field_validator("severities")
     @classmethod
-    def _weights_are_positive(cls, given: dict[str, float]) -> dict[str, float]:
-        if wrong := [name for name, weight in given.items() if not (weight > 0 and math.isfinite(weight))]:
+    def _weights_are_positive(cls, weights: dict[str, float]) -> dict[str, float]:
+        if wrong := [name for name, weight in weights.items() if not (weight > 0 and math.isfinite(weight))]:
             raise ValueError(f"the weight of a severity must be above zero: {', '.join(wrong)}")
-        return given
+        return weights
 
     @model_validator(mode="after")
     def _names_differ(self) -> Spans:
@@ -107,12 +107,12 @@ class Spans(Scale):
 
     def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
         """The marks without a look at the text; words that are only quoted get their places in :meth:`parse_about`."""
-        given = _as_object(raw)
-        rows = _rows(given)
-        says_none = bool(given.get("none")) or (isinstance(given.get("marks"), list) and "n_words" in given)
+        answer = _as_object(raw)
+        rows = _rows(answer)
+        says_none = bool(answer.get("none")) or (isinstance(answer.get("marks"), list) and "n_words" in answer)
         if not rows and not says_none:
             raise AnswerError(self.no_answer)
-        if rows and given.get("none"):
+        if rows and answer.get("none"):
             raise AnswerError(
                 "You marked something and also said that you found nothing. Please correct one of the two."
             )
@@ -120,7 +120,7 @@ class Spans(Scale):
             raise AnswerError(f"Please mark at most {self.max_marks} places.")
         marks = [self._mark(row) for row in rows]
         _refuse_twice(marks, [(mark.get("turn"), mark.get("start"), mark["text"], mark["category"]) for mark in marks])
-        return {"n_words": _whole(given.get("n_words")) or 0, "marks": marks}
+        return {"n_words": _whole(answer.get("n_words")) or 0, "marks": marks}
 
     def _mark(self, row: Mapping[str, Any]) -> dict[str, Any]:
         words = str(row.get("text") or row.get("quote") or "").strip("\r\n") if _is_text(row) else ""
@@ -184,7 +184,7 @@ class Spans(Scale):
         return severities | {category.name: category.words for category in self.mark_categories}
 
     def marks(self, value: Value) -> list[SpanMark]:
-        given = value.get("marks", []) if isinstance(value, dict) else []
+        marks = value.get("marks", []) if isinstance(value, dict) else []
         return [
             SpanMark(
                 turn=int(mark.get("turn", 0)),
@@ -196,7 +196,7 @@ class Spans(Scale):
                 weight=float(self.severities.get(mark["severity"], math.nan)),
                 comment=str(mark.get("comment", "")),
             )
-            for mark in given
+            for mark in marks
         ]
 
     def n_words(self, value: Value) -> int:
@@ -206,7 +206,7 @@ class Spans(Scale):
     def differ(self, values: Sequence[Value], distance: float = 0) -> bool:
         """Whether other words are marked, or marked otherwise; what is said in comments does not matter."""
         marked = [{(m.turn, m.start, m.end, m.category, m.severity) for m in self.marks(value)} for value in values]
-        return any(one != marked[0] for one in marked)
+        return any(other != marked[0] for other in marked)
 
     def number(self, value: Value) -> float | None:
         """The MQM score; None where the length of the text is not known."""
@@ -246,25 +246,25 @@ class Spans(Scale):
 
     def says_none(self, value: object) -> bool:
         """Whether it was said that nothing is wrong."""
-        given = _as_object(value)
-        return bool(given.get("none")) or ("n_words" in given and not _rows(given))
+        answer = _as_object(value)
+        return bool(answer.get("none")) or ("n_words" in answer and not _rows(answer))
 
     def input_field(self, alternatives: Sequence[str] = ()) -> InputField:
         return InputField("parts", tuple(self.category_words))
 
     def in_words(self, value: Value) -> str:
         severities = self.severity_words()
-        said = [
+        words = [
             f"“{mark.text}” ({self.category_words.get(mark.category, mark.category)}, "
             f"{severities.get(mark.severity, mark.severity)}{f': {mark.comment}' if mark.comment else ''})"
             for mark in self.marks(value)
         ]
-        return "; ".join(said)
+        return "; ".join(words)
 
     def answer_format(self, alternatives: Sequence[str] = ()) -> str:
         categories = "; ".join(
-            f'"{one.name}" = {one.words}' + (f", {one.definition}" if one.definition else "")
-            for one in self.mark_categories
+            f'"{category.name}" = {category.words}' + (f", {category.definition}" if category.definition else "")
+            for category in self.mark_categories
         )
         severities = ", ".join(f'"{name}"' for name in self.severities)
         return (
@@ -340,13 +340,13 @@ def _as_object(raw: object) -> dict[str, Any]:
         raw = {"marks": raw}
     if not isinstance(raw, Mapping):
         return {}
-    given = {str(key): value for key, value in raw.items()}
-    if isinstance(given.get("marks"), str):
-        marks = _from_json(given["marks"])
-        given["marks"] = marks if isinstance(marks, list) else []
-        if not given["marks"] and "n_words" not in given:
-            del given["marks"]
-    return given
+    content = {str(key): value for key, value in raw.items()}
+    if isinstance(content.get("marks"), str):
+        marks = _from_json(content["marks"])
+        content["marks"] = marks if isinstance(marks, list) else []
+        if not content["marks"] and "n_words" not in content:
+            del content["marks"]
+    return content
 
 
 def _from_json(text: str) -> object:
@@ -356,13 +356,13 @@ def _from_json(text: str) -> object:
         return None
 
 
-def _rows(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows(form: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The marks of an answer; of the plain form, the rows with words in them."""
-    marks = given.get("marks")
+    marks = form.get("marks")
     if isinstance(marks, list):
         return [dict(mark) for mark in marks if isinstance(mark, Mapping)]
     rows: dict[int, dict[str, Any]] = {}
-    for key, value in given.items():
+    for key, value in form.items():
         number, dot, part = key.partition(".")
         if dot and number.isascii() and number.isdigit() and len(number) < 5 and part in _KEYS:
             rows.setdefault(int(number), {})[part] = value
@@ -389,10 +389,10 @@ def _whole(raw: object) -> int | None:
 def _placed(mark: Mapping[str, Any], shown: Sequence[Passage]) -> dict[str, Any]:
     """The mark with its turn and its place in the turn's text."""
     words = _short(mark["text"])
-    wanted = [passage for passage in shown if "turn" not in mark or passage.turn == mark["turn"]]
+    passages = [passage for passage in shown if "turn" not in mark or passage.turn == mark["turn"]]
     places = [
         (passage, start, end)
-        for passage in wanted
+        for passage in passages
         for start, end in (
             [(mark["start"], mark["end"])] if "start" in mark else find_words(passage.text, mark["text"])
         )
@@ -403,8 +403,8 @@ def _placed(mark: Mapping[str, Any], shown: Sequence[Passage]) -> dict[str, Any]
     if len(places) > 1:
         raise AnswerError(f"The words “{words}” occur more than once. Please copy a few words more.")
     passage, start, end = places[0]
-    said = {key: mark[key] for key in ("category", "severity", "comment")}
-    return {"turn": passage.turn, "start": start, "end": end, "text": passage.text[start:end], **said}
+    fields = {key: mark[key] for key in ("category", "severity", "comment")}
+    return {"turn": passage.turn, "start": start, "end": end, "text": passage.text[start:end], **fields}
 
 
 def _short(words: str) -> str:

@@ -56,7 +56,7 @@ class Assigner(Protocol):
     """Raters who are under way at the same time, and do not see each other's answers."""
 
     def draw(
-        self, items: Sequence[Item], given: Sequence[int], rng: np.random.Generator
+        self, items: Sequence[Item], numbers: Sequence[int], rng: np.random.Generator
     ) -> tuple[Sequence[int], Sequence[Sequence[str]], Sequence[float]]:
         """For one rater the numbers of items (``given`` are those of a balanced study), the systems and the probabilities."""
 
@@ -73,10 +73,10 @@ class _Given:
     is_shown: NDArray[np.bool_]
     probability: Floats | None = None
 
-    def of(self, who: NDArray[np.int64]) -> _Given:
+    def of(self, rows: NDArray[np.int64]) -> _Given:
         """Of some raters."""
-        probability = None if self.probability is None else self.probability[who]
-        return _Given(self.items, self.number[who], self.is_shown[who], probability)
+        probability = None if self.probability is None else self.probability[rows]
+        return _Given(self.items, self.number[rows], self.is_shown[rows], probability)
 
 
 def simulate_judgments(
@@ -103,9 +103,9 @@ def simulate_judgments(
         parts = []
         for start in range(0, n_raters, assigner.n_at_once):
             few = everyone[start : start + assigner.n_at_once]
-            made = _judged_by(study, truth, habits, crew, few, shifts or {}, rng, assigner)
-            assigner.observe(_together(made))
-            parts += made
+            columns = _judged_by(study, truth, habits, crew, few, shifts or {}, rng, assigner)
+            assigner.observe(_together(columns))
+            parts += columns
     return _together(parts)
 
 
@@ -129,12 +129,12 @@ def _judged_by(
         n_before = 0
         for place, (items, n_wanted) in enumerate(_pools(study, block)):
             number = crew.items(study, block, place, n_wanted, len(items), rng)
-            given = _Given(items, number, _shown(study, items, number, crew.shift))
+            shown = _Given(items, number, _shown(study, items, number, crew.shift))
             if assigner is not None:
-                given = _assigned(given, raters, assigner if place == 0 else None, rng)
+                shown = _assigned(shown, raters, assigner if place == 0 else None, rng)
             for criterion in study.block_criteria(block):
-                made = _criterion_columns(study, truth, habits, crew, raters, block, criterion, given, shifts, rng)
-                parts += [{**part, "position": part["position"] + n_before} for part in made]
+                columns = _criterion_columns(study, truth, habits, crew, raters, block, criterion, shown, shifts, rng)
+                parts += [{**part, "position": part["position"] + n_before} for part in columns]
             n_before += n_wanted
     return parts
 
@@ -183,8 +183,8 @@ def _pools(study: Study, block: Block) -> list[tuple[tuple[Item, ...], int]]:
     design, placed = study.spec.design, placed_gold(study)
     here = tuple(item for item in study.block_items(block) if item.id in study.chances_for_people)
     ordinary = tuple(item for item in here if item.id not in placed)
-    wanted: Any = block.n_items if design.blocks else design.items_per_rater
-    n = {"all": len(ordinary), "unlimited": 2 * design.batch_size}.get(wanted, wanted)
+    n_wanted: Any = block.n_items if design.blocks else design.items_per_rater
+    n = {"all": len(ordinary), "unlimited": 2 * design.batch_size}.get(n_wanted, n_wanted)
     pools = [(ordinary, min(len(ordinary), int(n)))]
     for rule in study.spec.quality:
         if isinstance(rule, Gold) and rule.per_rater:
@@ -220,33 +220,33 @@ def _criterion_columns(
     parts = []
     items = given.items
     for cell, condition in enumerate(study.cells):
-        who = raters[crew.cell[raters] == cell]
-        if not len(who):
+        cell_raters = raters[crew.cell[raters] == cell]
+        if not len(cell_raters):
             continue
         shown = study.presentation(condition, block)
         scale = study.scale_for(criterion, shown)
-        drawn = given.of(who)
+        drawn = given.of(cell_raters)
         item, is_shown = drawn.number, drawn.is_shown  # raters × items, and × systems
         n_shown = is_shown.sum(axis=2)
-        names, qualities = _compared(truth, items, item, criterion.name, who)
+        names, qualities = _compared(truth, items, item, criterion.name, cell_raters)
         n_systems = names.shape[2]
         calm = habits.text_anchor_calm if shown.anchor in ("text", "both") else 0.0
         perceived = qualities + rng.normal(0, habits.noise_sd * (1 - calm), (*item.shape, n_systems))
         if isinstance(items[0], ChatItem | ArenaItem):  # every conversation is another one
             perceived = perceived + rng.normal(0, truth.item_sd, perceived.shape)
         if habits.taste_sd:
-            perceived = perceived + _tastes(crew, who, names)
+            perceived = perceived + _tastes(crew, cell_raters, names)
         order = np.argsort(rng.random(perceived.shape) + ~is_shown, axis=2)  # order[r, i, place] = system
         side = np.argsort(order, axis=2) + 1
         if n_systems > 1:
             perceived = perceived + habits.position_bias * ((side == 1) & (n_shown[..., None] > 1))
         # A choice is one answer, ratings are one for each system; each is careless by itself.
         answers_shape = (*item.shape, 1) if scale.compares else perceived.shape
-        is_random = crew.is_careless[who][:, None, None] & (rng.random(answers_shape) < habits.careless_rate)
+        is_random = crew.is_careless[cell_raters][:, None, None] & (rng.random(answers_shape) < habits.careless_rate)
         perceived = np.where(is_random, rng.normal(0, 1.5, perceived.shape), perceived)
         common = {
             "order": _joined(np.take_along_axis(names, order, axis=2), n_shown),
-            "rater": np.broadcast_to(who[:, None] + 1, item.shape),
+            "rater": np.broadcast_to(cell_raters[:, None] + 1, item.shape),
             "item": np.array([entry.id for entry in items])[item],
             "position": np.broadcast_to(np.arange(1, item.shape[1] + 1), item.shape),
             **({} if drawn.probability is None else {"probability": drawn.probability}),
@@ -256,8 +256,8 @@ def _criterion_columns(
         if scale.compares:
             parts.append(_compare(habits, scale, perceived, names, side, common, fixed))
         else:
-            utility = perceived + crew.bias[who][:, None, None] + shifts.get(cell, 0.0)
-            answers = scale.simulate(utility, number_use(habits, crew.log_modulus[who][:, None, None], anchor))
+            utility = perceived + crew.bias[cell_raters][:, None, None] + shifts.get(cell, 0.0)
+            answers = scale.simulate(utility, number_use(habits, crew.log_modulus[cell_raters][:, None, None], anchor))
             if answers is not None:
                 rated = _rated(scale, answers, names, side, common, fixed)
                 parts.append({name: column[is_shown.ravel()] for name, column in rated.items()})
@@ -265,7 +265,7 @@ def _criterion_columns(
 
 
 def _compared(
-    truth: Truth, items: Sequence[Item], given: NDArray[np.int64], criterion: str, who: NDArray[np.int64]
+    truth: Truth, items: Sequence[Item], numbers: NDArray[np.int64], criterion: str, raters: NDArray[np.int64]
 ) -> tuple[NDArray[Any], Floats]:
     """The systems of each rater's items, and how good they are there; raters × items × systems.
 
@@ -273,38 +273,38 @@ def _compared(
     """
     if isinstance(items[0], ArenaItem):
         pairs = [entry.pairs for entry in items if isinstance(entry, ArenaItem)]
-        turn = given + who[:, None]
+        turn = numbers + raters[:, None]
         drawn = [
             [pairs[i][k % len(pairs[i])] for i, k in zip(row, ks, strict=True)]
-            for row, ks in zip(given.tolist(), turn.tolist(), strict=True)
+            for row, ks in zip(numbers.tolist(), turn.tolist(), strict=True)
         ]
-        names = np.array(drawn, dtype=object).reshape(*given.shape, 2)
+        names = np.array(drawn, dtype=object).reshape(*numbers.shape, 2)
         means = truth.systems.get(criterion, {})
         return names, np.vectorize(lambda name: means.get(name, 0.0), otypes=[np.float64])(names)
-    used, place = np.unique(given, return_inverse=True)
+    used, place = np.unique(numbers, return_inverse=True)
     shown = [items[i] for i in used.tolist()]
     qualities = np.array([[_quality(truth, entry, criterion, s) for s in _systems(entry)] for entry in shown])
     names = np.array([_systems(entry) for entry in shown], dtype=object)
-    return names[place.reshape(given.shape)], qualities[place.reshape(given.shape)]
+    return names[place.reshape(numbers.shape)], qualities[place.reshape(numbers.shape)]
 
 
-def _tastes(crew: _Crew, who: NDArray[np.int64], names: NDArray[Any]) -> Floats:
+def _tastes(crew: _Crew, raters: NDArray[np.int64], names: NDArray[Any]) -> Floats:
     """Each rater's liking for the system at each place; raters × items × systems."""
     tastes = np.zeros(names.shape)
     for system, by_rater in crew.taste.items():
-        tastes += np.where(names == system, by_rater[who][:, None, None], 0.0)
+        tastes += np.where(names == system, by_rater[raters][:, None, None], 0.0)
     return tastes
 
 
 def _shown(
-    study: Study, items: Sequence[Item], given: NDArray[np.int64], shift: NDArray[np.int64]
+    study: Study, items: Sequence[Item], numbers: NDArray[np.int64], shift: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Which systems each rater sees on each item, raters × items × systems."""
     n = 2 if isinstance(items[0], ArenaItem) else len(_systems(items[0]))
     if study.spec.design.systems_per_item is None:
-        return np.ones((*given.shape, n), dtype=np.bool_)
-    n_shown = np.array([study.n_systems_shown(item) for item in items])[given]
-    first = np.array([study.item_numbers[item.id] for item in items])[given] + shift[:, None]
+        return np.ones((*numbers.shape, n), dtype=np.bool_)
+    n_shown = np.array([study.n_systems_shown(item) for item in items])[numbers]
+    first = np.array([study.item_numbers[item.id] for item in items])[numbers] + shift[:, None]
     return np.asarray((np.arange(n) - first[..., None]) % n < n_shown[..., None])
 
 
@@ -339,13 +339,13 @@ def _rated(
     fixed: dict[str, Any],
 ) -> Columns:
     columns = {key: np.repeat(np.ravel(column), answers.shape[2]) for key, column in common.items()}
-    given = answers.ravel()
-    if given.dtype == object and not isinstance(given[:1].tolist()[0], str):  # answers of several parts have no order
-        value = np.array([scale.number(answer) for answer in given.tolist()], dtype=np.float64)
-        return _finish(columns, fixed, system=names.ravel(), value=value, side=side.ravel(), answer=given)
-    distinct, place = np.unique(given, return_inverse=True)
+    values = answers.ravel()
+    if values.dtype == object and not isinstance(values[:1].tolist()[0], str):  # answers of several parts have no order
+        value = np.array([scale.number(answer) for answer in values.tolist()], dtype=np.float64)
+        return _finish(columns, fixed, system=names.ravel(), value=value, side=side.ravel(), answer=values)
+    distinct, place = np.unique(values, return_inverse=True)
     value = np.array([scale.number(answer) for answer in distinct.tolist()], dtype=np.float64)[place]
-    choice = {"choice": given} if given.dtype == object else {}
+    choice = {"choice": values} if values.dtype == object else {}
     return _finish(columns, fixed, system=names.ravel(), value=value, side=side.ravel(), **choice)
 
 
@@ -376,7 +376,7 @@ def _compare(
     )
 
 
-def _finish(columns: Columns, fixed: dict[str, Any], **given: Any) -> Columns:
+def _finish(columns: Columns, fixed: dict[str, Any], **arrays: Any) -> Columns:
     n = len(columns["rater"])
     blank: dict[str, Any] = {
         "system": np.full(n, "", dtype=object),
@@ -389,4 +389,4 @@ def _finish(columns: Columns, fixed: dict[str, Any], **given: Any) -> Columns:
     constant = {
         key: np.full(n, value, dtype=object if isinstance(value, str) else np.int64) for key, value in fixed.items()
     }
-    return {**columns, **constant, **blank, **given}
+    return {**columns, **constant, **blank, **arrays}

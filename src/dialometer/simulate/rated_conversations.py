@@ -132,8 +132,8 @@ def _reply(talk: _Talk, topic: str, fault: str, fitting: Sequence[str], rng: np.
         earlier = [turn.text for turn in talk.turns if turn.role == "agent"]
         return _one(earlier, rng)
     if fault == "off_topic":
-        others = [name for name in texts["exchanges"] if name != topic]
-        exchanges = texts["exchanges"][others[int(rng.integers(len(others)))]]
+        other_topics = [name for name in texts["exchanges"] if name != topic]
+        exchanges = texts["exchanges"][other_topics[int(rng.integers(len(other_topics)))]]
         return _one(exchanges[int(rng.integers(len(exchanges)))]["fitting"], rng)
     if fault == "not_understood":
         return _one(texts["not_understood"], rng)

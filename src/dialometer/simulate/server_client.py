@@ -67,10 +67,10 @@ class ServerClient:
         """
         drawing = [visit for visit in visits if visit.screen.startswith("more/")]
         n_drawn = [self._submit(visit) for visit in drawing]
-        others = [visit for visit in visits if not visit.screen.startswith("more/")]
-        n_stored = [*n_drawn, *self._pool.map(self._submit, others)]
+        rest = [visit for visit in visits if not visit.screen.startswith("more/")]
+        n_stored = [*n_drawn, *self._pool.map(self._submit, rest)]
         n_practice = sum(
-            n for visit, n in zip([*drawing, *others], n_stored, strict=True) if visit.screen.startswith("practice/")
+            n for visit, n in zip([*drawing, *rest], n_stored, strict=True) if visit.screen.startswith("practice/")
         )
         return sum(n_stored) - n_practice, n_practice
 

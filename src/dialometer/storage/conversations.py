@@ -60,8 +60,8 @@ def number_on_side(turn: ChatTurn) -> int:
 
 def n_messages(turns: Iterable[ChatTurn]) -> int:
     """How many messages a rater wrote in an arena: the fewer of the two sides."""
-    said = [place_of(turn) for turn in turns if turn.role == "user"]
-    return min(said.count(place) for place in PLACES)
+    places = [place_of(turn) for turn in turns if turn.role == "user"]
+    return min(places.count(place) for place in PLACES)
 
 
 class Conversations(StorePart):

@@ -92,10 +92,10 @@ class Database:
         if not self.is_sqlite:
             return None
         try:
-            found = os.stat(self.where)  # noqa: PTH116 - before and after each commit, and a Path costs more than the call
+            status = os.stat(self.where)  # noqa: PTH116 - before and after each commit, and a Path costs more than the call
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     @property
     def is_sqlite(self) -> bool:
@@ -203,14 +203,14 @@ def n_connections() -> int:
 
     PostgreSQL allows 100 by default, for all hosts together; what needs a connection waits for one of these.
     """
-    given = os.environ.get(CONNECTIONS_VARIABLE, "").strip()
-    if not given:
+    text = os.environ.get(CONNECTIONS_VARIABLE, "").strip()
+    if not text:
         return N_CONNECTIONS
-    if not (given.isascii() and given.isdigit() and 2 <= int(given[:4]) <= 500):
+    if not (text.isascii() and text.isdigit() and 2 <= int(text[:4]) <= 500):
         raise StorageError(
-            f"{CONNECTIONS_VARIABLE} is '{given[:20]}'", remedy="a number of connections for each process, 2 to 500"
+            f"{CONNECTIONS_VARIABLE} is '{text[:20]}'", remedy="a number of connections for each process, 2 to 500"
         )
-    return int(given)
+    return int(text)
 
 
 def _pool(n: int, wait_s: float) -> dict[str, float]:
@@ -295,10 +295,10 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
 
 def _begin_sqlite(wait_s: float, connection: Connection) -> None:
     options = connection.get_execution_options()
-    wanted = options.get("wait_s", wait_s)
-    if connection.info.get("wait_s", wait_s) != wanted:
-        connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(1000 * wanted)}")
-        connection.info["wait_s"] = wanted
+    timeout_s = options.get("wait_s", wait_s)
+    if connection.info.get("wait_s", wait_s) != timeout_s:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(1000 * timeout_s)}")
+        connection.info["wait_s"] = timeout_s
     connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("is_writing", False) else "BEGIN")
 
 

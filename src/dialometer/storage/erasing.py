@@ -56,8 +56,8 @@ def erase_sessions(connection: Connection, ids: Sequence[str], tables: Sequence[
         )
     )
     known = [rater for rater in raters if rater is not None]
-    others = select(sessions.c.rater_id).where(sessions.c.rater_id.in_(known))
-    connection.execute(delete(people).where(people.c.rater_id.in_(known), people.c.rater_id.not_in(others)))
+    remaining = select(sessions.c.rater_id).where(sessions.c.rater_id.in_(known))
+    connection.execute(delete(people).where(people.c.rater_id.in_(known), people.c.rater_id.not_in(remaining)))
 
 
 def erase_left_before_consent(connection: Connection, before_ms: int, tables: Sequence[Table] = ERASED) -> bool:

@@ -54,7 +54,7 @@ def draw_to_json(draw: Draw) -> str:
         content["chances"] = dict(draw.chances)
     if draw.disputes:
         content["disputes"] = {
-            item: [[one.criterion, one.system, one.turn, list(one.judgments)] for one in several]
+            item: [[dispute.criterion, dispute.system, dispute.turn, list(dispute.judgments)] for dispute in several]
             for item, several in draw.disputes.items()
         }
     return to_json(content)

@@ -556,9 +556,9 @@ def log_guard_statements(dialect: str) -> list[str]:
     refused = "dashboard_log is append-only"
     if dialect == "sqlite":
         return [
-            f"CREATE TRIGGER dashboard_log_no_{what} BEFORE {what.upper()} ON dashboard_log "
+            f"CREATE TRIGGER dashboard_log_no_{action} BEFORE {action.upper()} ON dashboard_log "
             f"BEGIN SELECT RAISE(ABORT, '{refused}'); END"
-            for what in ("update", "delete")
+            for action in ("update", "delete")
         ]
     return [
         "CREATE FUNCTION dashboard_log_guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
@@ -574,7 +574,7 @@ def drop_guard_statements(dialect: str) -> list[str]:
     """Take the guards away, for a revision that replaces them."""
     if dialect == "sqlite":
         return [
-            f"DROP TRIGGER {table}_no_{what}" for table in ("judgments", "answers") for what in ("update", "delete")
+            f"DROP TRIGGER {table}_no_{action}" for table in ("judgments", "answers") for action in ("update", "delete")
         ]
     return [
         statement

@@ -32,10 +32,10 @@ class Studies(StorePart):
         """
         with self.database.assigning() as connection:
             rows = connection.execute(select(study_versions)).all()
-            others = {row.name for row in rows} - {name}
-            if others:
+            other_names = {row.name for row in rows} - {name}
+            if other_names:
                 raise StorageError(
-                    f"this database holds the study '{others.pop()}', not '{name}'",
+                    f"this database holds the study '{other_names.pop()}', not '{name}'",
                     where=self.database.where,
                     remedy="give each study a database of its own",
                 )

@@ -50,13 +50,13 @@ def decoding_of(
     )
 
 
-def named_bots(given: list[str], device: str) -> dict[str, Bot]:
+def named_bots(entries: list[str], device: str) -> dict[str, Bot]:
     """Bots by the name they have in tables and studies: ``name=path``, or the name of the model at a path."""
     from dialometer.errors import DialometerError
     from dialometer.generators.bot import Bot
 
     bots: dict[str, Bot] = {}
-    for entry in given:
+    for entry in entries:
         name, sign, path = entry.partition("=")
         bot = Bot.load(Path(path if sign else entry), device)
         name = name if sign else bot.checkpoint.name

@@ -130,10 +130,10 @@ def _about_splits(about: Mapping[str, Any]) -> list[str]:
     published = about.get("published_splits")
     if published is None:
         n_ignored = about.get("n_published_splits_not_kept", 0)
-        told = (
+        split_words = (
             f"{n_ignored:,} dialogues have a published split, which was not kept. Keep it with [bold]--keep-splits[/]."
         )
-        return [told] if n_ignored else []
+        return [split_words] if n_ignored else []
     said_by = [
         f"{split} from {' and '.join(f'{name} ({n:,})' for name, n in names.items())}"
         for split, names in published["told_by"].items()
@@ -155,11 +155,11 @@ def _about_splits(about: Mapping[str, Any]) -> list[str]:
 
 def _about_topics(about: Mapping[str, Any]) -> list[str]:
     """What of a given topic model the vocabulary knows."""
-    given = about.get("given_topics")
-    if not given:
+    topics = about.get("given_topics")
+    if not topics:
         return []
-    sentence = f"{given['n_topics']:,} topics from {given['file']}: {given['n_words_known']:,} of their "
-    sentence += f"{given['n_words']:,} words are in the vocabulary."
-    if given["n_topics_without_known_words"]:
-        sentence += f" {given['n_topics_without_known_words']:,} topics have no known word and are not used."
+    sentence = f"{topics['n_topics']:,} topics from {topics['file']}: {topics['n_words_known']:,} of their "
+    sentence += f"{topics['n_words']:,} words are in the vocabulary."
+    if topics["n_topics_without_known_words"]:
+        sentence += f" {topics['n_topics_without_known_words']:,} topics have no known word and are not used."
     return [sentence]

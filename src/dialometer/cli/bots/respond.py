@@ -78,10 +78,12 @@ def add_to(app: typer.Typer) -> None:
             strategy, beams, length_penalty, diversity_penalty, top_p, top_k, temperature, max_tokens
         )
         unwanted = read_word_list(profanity) if profanity else frozenset()
-        asked = read_contexts(items, n_contexts=contexts, n_turns=turns, seed=seed)
-        named = named_bots(bots, device)
-        rows = answer_items(asked, named, decoding, seed=seed, is_cut=cut, n_practice=practice, unwanted=unwanted)
-        _write(out, rows, named)
+        contexts_read = read_contexts(items, n_contexts=contexts, n_turns=turns, seed=seed)
+        bots_by_name = named_bots(bots, device)
+        rows = answer_items(
+            contexts_read, bots_by_name, decoding, seed=seed, is_cut=cut, n_practice=practice, unwanted=unwanted
+        )
+        _write(out, rows, bots_by_name)
         refused = {row["id"]: row["metadata"].get("unwanted_words_in", []) for row in rows}
         _tell(out, rows, {key: names for key, names in refused.items() if names}, as_json=as_json)
 

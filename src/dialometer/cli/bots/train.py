@@ -104,31 +104,31 @@ def add_to(app: typer.Typer) -> None:
             _show(path, load_checkpoint(path).record, as_json=as_json)
 
 
-def _corpus(given: Path, out: Path, report: Report) -> Corpus:
+def _corpus(source: Path, out: Path, report: Report) -> Corpus:
     """The prepared corpus, prepared into the bot's folder where a plain file was given."""
     from dialometer.errors import DialometerError
     from dialometer.generators.corpus import is_corpus, load_corpus
     from dialometer.generators.preparing import prepare_corpus
 
-    if given.is_dir():
-        return load_corpus(given)
+    if source.is_dir():
+        return load_corpus(source)
     folder = out / "corpus"
     if is_corpus(folder):
         return load_corpus(folder)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise DialometerError(
             "several processes cannot prepare one corpus",
-            where=str(given),
-            remedy=f"first run: dialometer bots prepare {given} --out corpus",
+            where=str(source),
+            remedy=f"first run: dialometer bots prepare {source} --out corpus",
         )
-    return prepare_corpus([given], folder, report=lambda what, n_done: report(what, n_done, 0))
+    return prepare_corpus([source], folder, report=lambda what, n_done: report(what, n_done, 0))
 
 
-def _sizes(given: list[str]) -> dict[str, Any]:
+def _sizes(entries: list[str]) -> dict[str, Any]:
     from dialometer.errors import DialometerError
 
     sizes: dict[str, Any] = {}
-    for entry in given:
+    for entry in entries:
         name, _, value = entry.partition("=")
         if name.strip() in ("cell", "attention"):
             raise DialometerError(f"'{entry}' is no size", where="--size", remedy=f"write --{name.strip()} {value}")

@@ -38,12 +38,12 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.exchange.looking import look_at
 
-        found = look_at(file, format_name, speaker_roles(speakers))
+        result = look_at(file, format_name, speaker_roles(speakers))
         if as_json:
-            typer.echo(json.dumps(found, ensure_ascii=False, indent=2, default=str))
+            typer.echo(json.dumps(result, ensure_ascii=False, indent=2, default=str))
             return
         shows = {"dialogues": _show_dialogues, "judgments": _show_judgments, "table": _show_table}
-        shows.get(found["kind"], _show_folder)(file, found)
+        shows.get(result["kind"], _show_folder)(file, result)
 
 
 def _print(text: str, **style: Any) -> None:
@@ -52,46 +52,48 @@ def _print(text: str, **style: Any) -> None:
     results.print(text, soft_wrap=not results.is_terminal, **style)
 
 
-def _show_dialogues(file: Path, found: dict[str, Any]) -> None:
+def _show_dialogues(file: Path, result: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    _print(f"[bold]{escape(file.name or str(file))}[/]: {_n(found['dialogues'], 'dialogue')}, format {found['format']}")
-    _show_forms(found)
-    _show_talk(found)
-    _show_next(file, found)
+    _print(
+        f"[bold]{escape(file.name or str(file))}[/]: {_n(result['dialogues'], 'dialogue')}, format {result['format']}"
+    )
+    _show_forms(result)
+    _show_talk(result)
+    _show_next(file, result)
 
 
-def _show_talk(found: dict[str, Any]) -> None:
+def _show_talk(result: dict[str, Any]) -> None:
     """Speakers, metadata, a first dialogue, and what was assumed."""
     from rich.markup import escape
     from rich.table import Table
 
     from dialometer.cli.console import results
 
-    turns = found["turns_per_dialogue"]
+    turns = result["turns_per_dialogue"]
     if turns:
         least, most = turns["least"], turns["most"]
         spread = f"{least} in each" if least == most else f"{least} to {most} in a dialogue, median {turns['median']:g}"
-        calls = f"; {_n(found['tool_calls'], 'tool call')}" if found["tool_calls"] else ""
-        _print(f"{found['turns']:,} turns, {spread}{calls}")
+        calls = f"; {_n(result['tool_calls'], 'tool call')}" if result["tool_calls"] else ""
+        _print(f"{result['turns']:,} turns, {spread}{calls}")
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     for name in ("speaker", "role", "turns"):
         table.add_column(name, justify="right" if name == "turns" else "left")
-    for speaker in found["speakers"][:N_KEYS_SHOWN]:
+    for speaker in result["speakers"][:N_KEYS_SHOWN]:
         table.add_row(escape(speaker["name"]), speaker["role"], f"{speaker['turns']:,}")
     results.print(table)
-    if len(found["speakers"]) > N_KEYS_SHOWN:
-        _print(f"… and {len(found['speakers']) - N_KEYS_SHOWN:,} more speakers", style="dim")
-    if found["metadata"]:
-        listed = [f"{name} ({n:,})" for name, n in list(found["metadata"].items())[:N_KEYS_SHOWN]]
+    if len(result["speakers"]) > N_KEYS_SHOWN:
+        _print(f"… and {len(result['speakers']) - N_KEYS_SHOWN:,} more speakers", style="dim")
+    if result["metadata"]:
+        listed = [f"{name} ({n:,})" for name, n in list(result["metadata"].items())[:N_KEYS_SHOWN]]
         _print(escape(f"Also known of dialogues: {', '.join(listed)}"))
-    _show_first(found["first"])
-    _show_list("Assumed or excluded", found["warnings"])
+    _show_first(result["first"])
+    _show_list("Assumed or excluded", result["warnings"])
 
 
-def _show_forms(found: dict[str, Any]) -> None:
-    if found.get("read_as"):
-        _print(f"Form: {', '.join(found['read_as'])}")
+def _show_forms(result: dict[str, Any]) -> None:
+    if result.get("read_as"):
+        _print(f"Form: {', '.join(result['read_as'])}")
 
 
 def _show_list(title: str, entries: list[str]) -> None:
@@ -117,10 +119,10 @@ def _show_first(first: dict[str, Any] | None) -> None:
     for turn in first["turns"][:N_TURNS_SHOWN]:
         for call in turn.get("tool_calls", ()):
             arguments = call.get("arguments", "")
-            given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
             result = f" → {_cut(call['result'], N_LETTERS_OF_CALL)}" if "result" in call else ""
             _print(
-                f"[dim]{escape(turn['speaker'])} calls[/] {escape(call['name'] + '(' + _cut(given, 120) + ')' + result)}"
+                f"[dim]{escape(turn['speaker'])} calls[/] {escape(call['name'] + '(' + _cut(text, 120) + ')' + result)}"
             )
         for media in turn.get("media", ()):
             _print(f"[dim]{escape(turn['speaker'])} shows[/] {escape(media['path'])}")
@@ -134,13 +136,13 @@ def _cut(text: str, n_letters: int) -> str:
     return text if len(text) <= n_letters else f"{text[:n_letters]} …"
 
 
-def _show_next(file: Path, found: dict[str, Any]) -> None:
+def _show_next(file: Path, result: dict[str, Any]) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import print_prose
 
     shown = escape(str(file))
-    if "rating" in found["metadata"]:
+    if "rating" in result["metadata"]:
         _print(f"\n[bold]dialometer learn ratings {shown}[/] audits its ratings.")
         return
     print_prose(f"\n[bold]dialometer new ratings my-study --responses {shown}[/] has raters rate each dialogue.")
@@ -150,65 +152,69 @@ def _show_next(file: Path, found: dict[str, Any]) -> None:
     print_prose(f"[bold]dialometer learn score {shown}[/] scores it with a trained evaluator.")
 
 
-def _show_judgments(file: Path, found: dict[str, Any]) -> None:
+def _show_judgments(file: Path, result: dict[str, Any]) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import print_prose
 
-    _print(f"[bold]{escape(file.name or str(file))}[/]: {_n(found['judgments'], 'judgment')}, format {found['format']}")
-    _show_forms(found)
-    if found["judgments"]:
-        _print(f"{_n(found['raters'], 'rater')}, {_n(found['items'], 'item')}, {_n(len(found['systems']), 'system')}")
-        names = [f"{name} ({n:,})" for name, n in list(found["systems"].items())[:N_KEYS_SHOWN]]
-        more = f" and {len(found['systems']) - N_KEYS_SHOWN:,} more" if len(found["systems"]) > N_KEYS_SHOWN else ""
+    _print(
+        f"[bold]{escape(file.name or str(file))}[/]: {_n(result['judgments'], 'judgment')}, format {result['format']}"
+    )
+    _show_forms(result)
+    if result["judgments"]:
+        _print(
+            f"{_n(result['raters'], 'rater')}, {_n(result['items'], 'item')}, {_n(len(result['systems']), 'system')}"
+        )
+        names = [f"{name} ({n:,})" for name, n in list(result["systems"].items())[:N_KEYS_SHOWN]]
+        more = f" and {len(result['systems']) - N_KEYS_SHOWN:,} more" if len(result["systems"]) > N_KEYS_SHOWN else ""
         if names:
             _print(escape(f"Systems: {', '.join(names)}{more}"))
-        _print(escape(f"Criteria: {', '.join(f'{name} ({n:,})' for name, n in found['criteria'].items())}"))
-    if found["undecided"]:
+        _print(escape(f"Criteria: {', '.join(f'{name} ({n:,})' for name, n in result['criteria'].items())}"))
+    if result["undecided"]:
         words = {"tie": "ties", "both_bad": "both bad", "cannot_tell": "cannot tell"}
-        _print(", ".join(f"{n:,} {words[name]}" for name, n in found["undecided"].items()))
-    if found["used"]:
-        _print(escape(f"Columns: {'; '.join(f'{role} ← {column}' for role, column in found['used'].items())}"))
+        _print(", ".join(f"{n:,} {words[name]}" for name, n in result["undecided"].items()))
+    if result["used"]:
+        _print(escape(f"Columns: {'; '.join(f'{role} ← {column}' for role, column in result['used'].items())}"))
     else:
-        _print(escape(f"Columns: {', '.join(found['columns'][:50])}"))
-    if found["ignored"]:
-        _print(escape(f"Ignored: {', '.join(found['ignored'])}"))
-    left_out = [f"{n:,} {what}" for what, n in found["left_out"].items()]
-    said = found.get("dialogues")
-    if said:
-        _print(f"\nIt holds {_n(said['dialogues'], 'dialogue')}, too (format {said['format']}).")
-        _show_talk({**said, "warnings": []})
-    read = [words for words in (said or {}).get("warnings", []) if words not in found["assumed"]]
-    _show_list("Assumed or excluded", [*found["assumed"], *left_out, *read])
-    _show_list("Problems", found["problems"])
+        _print(escape(f"Columns: {', '.join(result['columns'][:50])}"))
+    if result["ignored"]:
+        _print(escape(f"Ignored: {', '.join(result['ignored'])}"))
+    left_out = [f"{n:,} {what}" for what, n in result["left_out"].items()]
+    dialogues = result.get("dialogues")
+    if dialogues:
+        _print(f"\nIt holds {_n(dialogues['dialogues'], 'dialogue')}, too (format {dialogues['format']}).")
+        _show_talk({**dialogues, "warnings": []})
+    read = [words for words in (dialogues or {}).get("warnings", []) if words not in result["assumed"]]
+    _show_list("Assumed or excluded", [*result["assumed"], *left_out, *read])
+    _show_list("Problems", result["problems"])
     shown = escape(str(file))
-    if found["n_problems"]:
+    if result["n_problems"]:
         print_prose(
             "\nFix these, or say which column is which with [bold]--map[/]: "
             f"[bold]dialometer import my-study {shown} --map rater=COLUMN[/]"
         )
     else:
         print_prose(f"\n[bold]dialometer import my-study {shown}[/] makes a study of it.")
-        if said and "rating" in said["metadata"]:
-            _show_next(file, said)
+        if dialogues and "rating" in dialogues["metadata"]:
+            _show_next(file, dialogues)
 
 
-def _show_table(file: Path, found: dict[str, Any]) -> None:
+def _show_table(file: Path, result: dict[str, Any]) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import print_prose
 
     shown = escape(str(file))
-    is_asked = {"question", "expected_answer"} <= set(found["columns"])
-    what = "questions with expected answers" if is_asked else "a table that is no file of dialogues"
-    what = what if found["ratings"] is None else "a table of ratings"
-    _print(f"[bold]{escape(file.name or str(file))}[/]: {what}")
-    _show_forms(found)
-    print_prose(escape(f"Columns: {', '.join(found['columns'])}"))
-    if found["ratings"] is not None:
-        named = ",".join(found["ratings"])
-        named = named if named.replace(",", "").isidentifier() else shlex.quote(named)
-        criteria = f" --criteria {escape(named)}" if found["ratings"] else ""
+    is_asked = {"question", "expected_answer"} <= set(result["columns"])
+    kind = "questions with expected answers" if is_asked else "a table that is no file of dialogues"
+    kind = kind if result["ratings"] is None else "a table of ratings"
+    _print(f"[bold]{escape(file.name or str(file))}[/]: {kind}")
+    _show_forms(result)
+    print_prose(escape(f"Columns: {', '.join(result['columns'])}"))
+    if result["ratings"] is not None:
+        ratings = ",".join(result["ratings"])
+        ratings = ratings if ratings.replace(",", "").isidentifier() else shlex.quote(ratings)
+        criteria = f" --criteria {escape(ratings)}" if result["ratings"] else ""
         print_prose(f"\n[bold]dialometer import my-study {shown} --format long{criteria}[/] imports it as ratings.")
     elif is_asked:
         print_prose(f"\n[bold]dialometer retrieval evaluate KB {shown}[/] asks retrievers these questions.")
@@ -223,33 +229,33 @@ def _show_table(file: Path, found: dict[str, Any]) -> None:
         )
 
 
-def _show_folder(folder: Path, found: dict[str, Any]) -> None:
+def _show_folder(folder: Path, result: dict[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
     from dialometer.cli.console import results
 
     shown = escape(str(folder))
-    if found["kind"] == "study":
+    if result["kind"] == "study":
         _print(f"[bold]{shown}[/]: a study\n\n[bold]dialometer check {shown}[/] says what it holds.")
         return
-    if found["kind"] == "export":
-        rows = ", ".join(f"{name} ({n:,})" for name, n in found["files"].items() if n)
+    if result["kind"] == "export":
+        rows = ", ".join(f"{name} ({n:,})" for name, n in result["files"].items() if n)
         _print(
-            f"[bold]{shown}[/]: what [bold]dialometer export[/] wrote of '{escape(str(found['study'].get('name')))}'"
+            f"[bold]{shown}[/]: what [bold]dialometer export[/] wrote of '{escape(str(result['study'].get('name')))}'"
         )
         _print(escape(rows))
         _print(f"\n[bold]dialometer import my-study {shown}[/] brings it in.")
         return
-    _print(f"[bold]{shown}[/]: a folder with {_n(found['n_files'], 'entry', 'entries')}")
+    _print(f"[bold]{shown}[/]: a folder with {_n(result['n_files'], 'entry', 'entries')}")
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     for name in ("file", "what it is"):
         table.add_column(name)
-    for entry in found["files"]:
+    for entry in result["files"]:
         table.add_row(escape(entry["name"]), escape(_in_words(entry)))
     results.print(table)
-    if found["n_files"] > len(found["files"]):
-        _print(f"… and {found['n_files'] - len(found['files']):,} more", style="dim")
+    if result["n_files"] > len(result["files"]):
+        _print(f"… and {result['n_files'] - len(result['files']):,} more", style="dim")
     _print("\n[bold]dialometer look FILE[/] shows one of them.")
 
 

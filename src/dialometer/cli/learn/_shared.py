@@ -81,11 +81,11 @@ def read_aspects(text: str) -> tuple[Aspect, ...]:
     from dialometer.learned.gaussian.kernel import ASPECTS
     from dialometer.registry import did_you_mean
 
-    named = [part.strip() for part in text.split(",") if part.strip()]
-    for name in named:
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    for name in names:
         if name not in ASPECTS:
             raise UnknownName(f"there is no aspect '{name}'", remedy=did_you_mean(name, list(ASPECTS)))
-    return tuple(aspect for aspect in ASPECTS if aspect in named) or ASPECTS
+    return tuple(aspect for aspect in ASPECTS if aspect in names) or ASPECTS
 
 
 def numbers(text: str, n: int, option: str, example: str) -> list[float]:
@@ -215,5 +215,5 @@ def _tell(report: Report, folder: Path) -> None:
 def media_left_out(rows: Iterable[RatedDialogue]) -> tuple[int, str]:
     """How many images, sounds and videos dialogues have, and a sentence that a study of them lacks these; empty for none."""
     n = sum(len(turn.media) for row in rows for turn in row.dialogue.turns)
-    one = "1 image, sound or video is" if n == 1 else f"{n:,} images, sounds and videos are"
-    return n, f"{one} not in the study: raters see the texts only." if n else ""
+    subject = "1 image, sound or video is" if n == 1 else f"{n:,} images, sounds and videos are"
+    return n, f"{subject} not in the study: raters see the texts only." if n else ""

@@ -135,11 +135,11 @@ def _splits(
         if len(held) >= n:
             return held[:n]
     if experts:
-        made = [expert_split(rated, experts, name=f"experts-{k + 1}", seed=seed + k) for k in range(n)]
+        splits = [expert_split(rated, experts, name=f"experts-{k + 1}", seed=seed + k) for k in range(n)]
     else:
-        made = grouped_splits(rated, n, seed=seed)
-    write_splits(path, made, rated)
-    return made
+        splits = grouped_splits(rated, n, seed=seed)
+    write_splits(path, splits, rated)
+    return splits
 
 
 def _chosen(names: str, plain: Sequence[PlainRow]) -> tuple[tuple[AblationRow, ...], tuple[PlainRow, ...]]:
@@ -150,12 +150,12 @@ def _chosen(names: str, plain: Sequence[PlainRow]) -> tuple[tuple[AblationRow, .
     if not names:
         return TRAINED, tuple(plain)
     known = [*(entry.row.name for entry in plain), *(row.name for row in TRAINED)]
-    wanted = [name.strip() for name in names.split(",")]
-    for name in wanted:
+    chosen = [name.strip() for name in names.split(",")]
+    for name in chosen:
         if name not in known:
             raise DialometerError(f"there is no row '{name}'", remedy=did_you_mean(name, known))
-    return tuple(row for row in TRAINED if row.name in wanted), tuple(
-        entry for entry in plain if entry.row.name in wanted
+    return tuple(row for row in TRAINED if row.name in chosen), tuple(
+        entry for entry in plain if entry.row.name in chosen
     )
 
 

@@ -85,13 +85,16 @@ def _tell(out: Path, fitted: GaussianFit, *, as_json: bool) -> None:
     results.print(table)
     correlation = about["correlation"]
     if correlation < _UNRELATED:
-        said = "The old evaluator says little about these ratings. One trained on them alone may be as good: dialometer learn train."
+        message = (
+            "The old evaluator says little about these ratings. One trained on them alone may be as good: "
+            "dialometer learn train."
+        )
     elif correlation > _ALIKE:
-        said = "The old evaluator fits these ratings well."
+        message = "The old evaluator fits these ratings well."
     else:
-        said = "The old evaluator fits these ratings in part."
+        message = "The old evaluator fits these ratings in part."
     results.print(
-        f"\n{said} 'dialometer learn evaluate RATINGS --evaluator {out}' measures it on ratings it has not seen."
+        f"\n{message} 'dialometer learn evaluate RATINGS --evaluator {out}' measures it on ratings it has not seen."
     )
 
 

@@ -134,8 +134,8 @@ def add_to(app: typer.Typer) -> None:
             )
         facts = {"seed": seed, "n_ratings": len(rated), "n_splits": len(divided), "k_of_values": k}
         facts |= {"n_expert_pairs": len(experts)} if experts else {}
-        made = curve_report(steps, data=ratings.name, command=command_line(), pairs=measured, facts=facts)
-        write_report(made, out, as_json=as_json)
+        report = curve_report(steps, data=ratings.name, command=command_line(), pairs=measured, facts=facts)
+        write_report(report, out, as_json=as_json)
 
 
 def _trained_features(

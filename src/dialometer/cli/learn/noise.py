@@ -63,5 +63,5 @@ def add_to(app: typer.Typer) -> None:
                 report=lambda n, total: work.report("Repetitions", n, total),
             )
         facts = {"seed": seed, "n_ratings": len(rated), "n_repetitions": repetitions, "k": k}
-        made = noise_report(detections, data=ratings.name, command=command_line(), share=share, facts=facts)
-        write_report(made, out, as_json=as_json)
+        report = noise_report(detections, data=ratings.name, command=command_line(), share=share, facts=facts)
+        write_report(report, out, as_json=as_json)

@@ -88,15 +88,15 @@ def _print(record: dict[str, Any]) -> None:
 
     from dialometer.cli.console import results
 
-    who = {"user": "User", "agent": "System"}
+    labels = {"user": "User", "agent": "System"}
     table = Table("turn", "", "text", box=None, pad_edge=False, header_style="bold")
     for number, turn in enumerate(record["turns"]):
         is_replaced = number == record["turn"]
-        table.add_row(str(number + 1), who.get(turn["role"], turn["role"]), escape(turn["text"]))
+        table.add_row(str(number + 1), labels.get(turn["role"], turn["role"]), escape(turn["text"]))
         if is_replaced:
             table.add_row("", "[red]fake[/]", f"[red]{escape(record['fake_text'])}[/]")
     results.print(
-        f"[bold]Dialogue {escape(record['dialogue'])}[/], an utterance of the {who[record['replaced']].lower()} replaced"
+        f"[bold]Dialogue {escape(record['dialogue'])}[/], an utterance of the {labels[record['replaced']].lower()} replaced"
     )
     results.print(table)
     if "score_real" in record:

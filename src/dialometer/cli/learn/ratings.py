@@ -68,11 +68,11 @@ def add_to(app: typer.Typer) -> None:
         if has_features:
             with working(device, cache) as work:
                 neighbours = knn_smooth(features_of(rated, evaluator, work), values, k)
-        given = GivenRatings(
+        reference = GivenRatings(
             [row.id for row in rated], values, groups_of(rated), [row.bot or "" for row in rated], neighbours
         )
         verdicts = [ExpertPair(row.first, row.second, "first" if row.first_is_better else "second") for row in experts]
-        made = ratings_report(
-            given, verdicts, data=ratings.name, command=command_line(), left_out=data.n_left_out, seed=seed
+        report = ratings_report(
+            reference, verdicts, data=ratings.name, command=command_line(), left_out=data.n_left_out, seed=seed
         )
-        write_report(made, out, as_json=as_json)
+        write_report(report, out, as_json=as_json)

@@ -54,7 +54,7 @@ def add_to(app: typer.Typer) -> None:
         looked_at = read_aspects(aspects)
         data = read(ratings, scale, criterion, database)
         with working(device, cache) as work:
-            made = evaluator_report(
+            report = evaluator_report(
                 data.rated,
                 aspects=looked_at,
                 data=ratings.name,
@@ -63,4 +63,4 @@ def add_to(app: typer.Typer) -> None:
                 seed=seed,
                 work=work,
             )
-        write_report(made, out, as_json=as_json)
+        write_report(report, out, as_json=as_json)

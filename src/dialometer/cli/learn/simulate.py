@@ -37,17 +37,17 @@ def add_to(app: typer.Typer) -> None:
         talks = simulate_conversations(dialogues, seed, UserHabits(careless_share=careless))
         out.parent.mkdir(parents=True, exist_ok=True)
         write_dialogues(out, talks)
-        given = Counter(int(talk.metadata["rating"]) for talk in talks)
+        counts = Counter(int(talk.metadata["rating"]) for talk in talks)
         n_careless = sum(bool(talk.metadata["truth"]["is_careless"]) for talk in talks)
         n_users = len({talk.metadata["user"] for talk in talks})
         if as_json:
-            ratings = {str(point): given[point] for point in range(1, 6)}
+            ratings = {str(point): counts[point] for point in range(1, 6)}
             summary = {"file": str(out), "n_dialogues": len(talks), "n_users": n_users}
             typer.echo(json.dumps({**summary, "n_careless": n_careless, "ratings": ratings}, indent=2))
             return
         from dialometer.cli.console import results
 
-        shares = ", ".join(f"{point}: {given[point] / len(talks):.0%}" for point in range(1, 6))
+        shares = ", ".join(f"{point}: {counts[point] / len(talks):.0%}" for point in range(1, 6))
         results.print(
             f"{len(talks):,} dialogues of {n_users:,} users, {n_careless:,} rated without care. Ratings: {shares}."
         )

@@ -92,18 +92,18 @@ def read_bonuses(file: Path, study: Study, folder: Path, database: str) -> dict[
     problems: list[Problem] = []
     amounts: dict[str, str] = {}
     for row in rows:
-        line, rater, given = row.line, row.cells["rater"].strip(), row.cells["amount"].strip()
-        who = names.get(rater)
-        if who is None:
+        line, rater, amount_text = row.line, row.cells["rater"].strip(), row.cells["amount"].strip()
+        person = names.get(rater)
+        if person is None:
             problems.append(Problem(f"nobody called '{rater}' took part", "check the name", str(file), line))
             continue
-        amount = _amount(given)
+        amount = _amount(amount_text)
         if amount is None:
-            problems.append(Problem(f"'{given}' is no amount", "such as 1.50", str(file), line))
-        elif who in amounts:
+            problems.append(Problem(f"'{amount_text}' is no amount", "such as 1.50", str(file), line))
+        elif person in amounts:
             problems.append(Problem(f"'{rater}' is listed twice", "give one amount", str(file), line))
         else:
-            amounts[who] = f"{amount:.2f}"
+            amounts[person] = f"{amount:.2f}"
     if problems:
         raise ImportFileError(problems)
     return amounts
@@ -128,11 +128,11 @@ def pay_bonuses(
     ledger.note_payment(entry)
     try:
         for at in range(0, len(people), api.n_per_bonus):
-            made = api.set_up_bonuses(study_id, dict(people[at : at + api.n_per_bonus]))
-            part = {"id": made.id, "total_cents": made.total_cents, "state": "being paid"}
+            payment = api.set_up_bonuses(study_id, dict(people[at : at + api.n_per_bonus]))
+            part = {"id": payment.id, "total_cents": payment.total_cents, "state": "being paid"}
             entry["payments"].append(part)
             ledger.note_payment(entry)
-            api.pay_bonuses(made.id)
+            api.pay_bonuses(payment.id)
             part["state"] = "paid"
             ledger.note_payment(entry)
     except PlatformError as error:

@@ -85,11 +85,11 @@ def _open_api(context: typer.Context) -> PlatformApi:
     return platform.api.from_environment()
 
 
-def _study_id(context: typer.Context, folder: Path, given: str) -> str:
+def _study_id(context: typer.Context, folder: Path, option: str) -> str:
     """The platform's id of a study: the one that was given, else the one that was noted."""
     from dialometer.cli.recruit._ledger import Ledger
 
-    study_id = given or Ledger(folder, _name(context)).study_id
+    study_id = option or Ledger(folder, _name(context)).study_id
     if not study_id:
         raise DialometerError(
             f"this study has no draft on {_platform_class(context).label} yet",
@@ -130,21 +130,21 @@ def draft(
             where=str(ledger.file),
             remedy="continue with 'publish'",
         )
-    made: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     if live:
         with _open_api(context) as api:
             payload = platform.with_filter_numbers(payload, api)
-            made = api.create_draft(payload)
-        ledger.note_study(str(made["id"]))
-        log_action(folder, "", "made a draft on the platform", str(made["id"]))
+            content = api.create_draft(payload)
+        ledger.note_study(str(content["id"]))
+        log_action(folder, "", "made a draft on the platform", str(content["id"]))
     if as_json:
-        typer.echo(json.dumps({"is_live": live, "sent" if live else "would_send": payload, "study": made}, indent=2))
+        typer.echo(json.dumps({"is_live": live, "sent" if live else "would_send": payload, "study": content}, indent=2))
         return
     n_raters = places or numbers.n_raters
     reward = f"{study.spec.recruitment.pay_cents / 100:.2f} {study.spec.recruitment.currency}"
     results.print(f"{n_raters} raters, {math.ceil(numbers.minutes_per_rater)} minutes, {reward} each")
     if live:
-        results.print(f"Draft [bold]{made['id']}[/] is on {platform.label}. Look at it there, then run 'publish'.")
+        results.print(f"Draft [bold]{content['id']}[/] is on {platform.label}. Look at it there, then run 'publish'.")
     else:
         typer.echo(json.dumps(payload, indent=2, ensure_ascii=False))
         if any("selected_values" in chosen for chosen in payload.get("filters", ())):

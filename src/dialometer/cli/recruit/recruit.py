@@ -14,18 +14,18 @@ from dialometer.cli.options import AsJson, Database, StudyDir, open_study
 from dialometer.cli.recruit._platform import platform_commands
 
 
-def _address(given: str) -> str:
+def _address(text: str) -> str:
     """A whole address; half of one would be sent to everybody."""
     from urllib.parse import urlsplit
 
     from dialometer.errors import DialometerError
 
-    parts = urlsplit(given)
+    parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise DialometerError(
-            f"'{given}' is no address that raters can open", where="--url", remedy="such as https://study.example.org"
+            f"'{text}' is no address that raters can open", where="--url", remedy="such as https://study.example.org"
         )
-    return given
+    return text
 
 
 Address = Annotated[
@@ -227,7 +227,7 @@ def adjudicators(
     expires = str(now_ms() // 1000 + days * 86_400) if days else ""
     with open_store(folder, database) as store:
         key = store.secrets.get(SIGNING, now_ms())
-        n_waiting = sum(one.state == "waiting" for one in standing(study, store))
+        n_waiting = sum(dispute.state == "waiting" for dispute in standing(study, store))
     made = {name: link_of(key, url, name, expires) for name in dict.fromkeys(names)}
     log_action(folder, database, "made links for adjudicators", ", ".join(made))
     if as_json:

@@ -91,14 +91,14 @@ def _write(
         export = export_study(copied, store, inside / DATA, include_practice=True)
     step("Analysing")
     data = load_exported(copied, inside / DATA, sources=settings["sources"])
-    made = analyse(copied, data, seed=settings["seed"], n_resamples=settings["n_resamples"])
+    report = analyse(copied, data, seed=settings["seed"], n_resamples=settings["n_resamples"])
     step("Writing")
-    render(made, inside / REPORT, formats=FORMATS)
+    render(report, inside / REPORT, formats=FORMATS)
     software = environment()
     for name, text in (
         ("environment.json", json.dumps(software, indent=1) + "\n"),
         ("requirements.txt", requirements(software["packages"])),
-        ("CITATION.cff", citation(copied, version=str(about["version"] or 1), released=_last_day(made))),
+        ("CITATION.cff", citation(copied, version=str(about["version"] or 1), released=_last_day(report))),
         ("README.md", readme(copied, archive=target.name, sources=data.sources, about=about)),
     ):
         (inside / name).write_text(text, encoding="utf-8")
@@ -106,8 +106,8 @@ def _write(
         "dialometer": __version__,
         "study": {"name": copied.spec.name, "title": copied.spec.title, **about},
         "analysis": {
-            "seed": made.provenance["seed"],
-            "n_resamples": made.provenance["n_resamples"],
+            "seed": report.provenance["seed"],
+            "n_resamples": report.provenance["n_resamples"],
             "sources": list(data.sources),
             "formats": list(FORMATS),
         },
@@ -117,12 +117,12 @@ def _write(
         "archive": str(target),
         "n_bytes": target.stat().st_size,
         "n_files": len(manifest["files"]),
-        "n_tables": len(made.tables()),
-        "n_judgments": made.provenance.get("n_judgments", 0),
+        "n_tables": len(report.tables()),
+        "n_judgments": report.provenance.get("n_judgments", 0),
         "n_raters": export.n_raters,
         "was_frozen": about["was_frozen"],
         "withheld": about["withheld"],
-        "answer": made.summary.answer,
+        "answer": report.summary.answer,
         "free_texts": free_texts(copied),
     }
 

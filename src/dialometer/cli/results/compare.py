@@ -57,7 +57,7 @@ def add_to(app: typer.Typer) -> None:
                 with open_store(folder, "", create=False) as store:
                     loaded.append(load_data(study, store))
             options = Options.declared(loaded[0].study)
-            made = compare_methods(loaded, options, helper_pay_per_hour=wizard_pay)
+            report = compare_methods(loaded, options, helper_pay_per_hour=wizard_pay)
             step("Writing")
-            files = render(made, out, formats=formats or None)
-        print_result(made, out, files, as_json=as_json)
+            files = render(report, out, formats=formats or None)
+        print_result(report, out, files, as_json=as_json)

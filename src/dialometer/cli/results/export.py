@@ -142,18 +142,18 @@ def _write_form(study: Study, tool: AnnotationTool, target: Path, *, force: bool
 
     if target.exists() and any(target.iterdir()) and not force:
         raise DialometerError("the folder is not empty", where=str(target), remedy="name another, or use --force")
-    made = tool_form(study)
-    files = (write_potato if tool is AnnotationTool.potato else write_label_studio)(made, target)
+    form = tool_form(study)
+    files = (write_potato if tool is AnnotationTool.potato else write_label_studio)(form, target)
     if as_json:
-        summary = {"folder": str(target), "files": [str(path) for path in files], "left_out": list(made.left_out)}
-        typer.echo(json.dumps({**summary, "items": len(made.items), "fields": len(made.fields)}, indent=2))
+        summary = {"folder": str(target), "files": [str(path) for path in files], "left_out": list(form.left_out)}
+        typer.echo(json.dumps({**summary, "items": len(form.items), "fields": len(form.fields)}, indent=2))
         return
     results.print(
-        f"Wrote [bold]{escape(str(target))}[/] for {tool.value}: {len(made.items):,} items, {len(made.fields)} fields",
+        f"Wrote [bold]{escape(str(target))}[/] for {tool.value}: {len(form.items):,} items, {len(form.fields)} fields",
         soft_wrap=True,
     )
-    for what in made.left_out:
-        results.print(f"[yellow]excluded:[/] {escape(what)}", soft_wrap=True)
+    for reason in form.left_out:
+        results.print(f"[yellow]excluded:[/] {escape(reason)}", soft_wrap=True)
     results.print(f"{KEY_FILE} says which system is where: keep it from raters, and beside the answers for the import.")
     results.print(
         f"Afterwards: [bold]dialometer import {escape(str(study.folder))} ANSWERS --format {tool.value}[/]",
@@ -162,7 +162,7 @@ def _write_form(study: Study, tool: AnnotationTool, target: Path, *, force: bool
 
 
 def _write_training(
-    study: Study, store: Store, what: TrainingFile, target: Path, criterion: str, *, force: bool, as_json: bool
+    study: Study, store: Store, kind: TrainingFile, target: Path, criterion: str, *, force: bool, as_json: bool
 ) -> None:
     from rich.markup import escape
 
@@ -178,15 +178,15 @@ def _write_training(
             "it is there already", where=str(target), remedy="name another --out FILE, or use --force"
         )
     table = counted(long_table(store.records.judgment_batches(), study))
-    is_pairs = what is TrainingFile.preferences
-    made = preference_lines(study, table, criterion) if is_pairs else message_lines(study, table)
-    n = write_lines(target, made.lines)
+    is_pairs = kind is TrainingFile.preferences
+    lines = preference_lines(study, table, criterion) if is_pairs else message_lines(study, table)
+    n = write_lines(target, lines.lines)
     if as_json:
-        typer.echo(json.dumps({"file": str(target), "lines": n, "left_out": dict(made.left_out)}, indent=2))
+        typer.echo(json.dumps({"file": str(target), "lines": n, "left_out": dict(lines.left_out)}, indent=2))
         return
     noun = "preference pairs" if is_pairs else "dialogues with judgments"
     results.print(f"Wrote [bold]{escape(str(target))}[/]: {n:,} {noun}", soft_wrap=True)
-    for words, count in made.left_out.items():
+    for words, count in lines.left_out.items():
         results.print(f"[yellow]excluded:[/] {count:,} {escape(words)}", soft_wrap=True)
 
 

@@ -211,8 +211,8 @@ def _print_file(file: ImportedFile, zeros: str, *, is_dry_run: bool) -> None:
         table.add_row("  [yellow]assumed[/]", escape(assumption))
     if file.unread:
         table.add_row("  [yellow]not read[/]", escape(", ".join(file.unread)))
-    for what, n in file.left_out.items():
-        table.add_row("  [yellow]excluded[/]", f"{n:,} {escape(what)}")
+    for reason, n in file.left_out.items():
+        table.add_row("  [yellow]excluded[/]", f"{n:,} {escape(reason)}")
     if file.n_zeros:
         kept = f"{_n(file.n_zeros, 'rating')} of zero, which has no logarithm. Kept; the report uses in their place "
         table.add_row("  [yellow]zeros[/]", f"{kept}{ZERO_RULES[zeros]} (analysis: zeros: {zeros})")
@@ -232,9 +232,9 @@ def _print_new_study(study: WrittenStudy, folder: Path, *, is_dry_run: bool) -> 
     for criterion, scale in study.scales.items():
         results.print(f"  {criterion}: {scale}", markup=False, soft_wrap=True)
     if study.n_items_without_text:
-        what = "all" if study.n_items_without_text == study.n_items else f"{study.n_items_without_text:,} of"
+        share = "all" if study.n_items_without_text == study.n_items else f"{study.n_items_without_text:,} of"
         results.print(
-            f"  {what} {study.n_items:,} items have placeholders instead of texts, which the data do not hold"
+            f"  {share} {study.n_items:,} items have placeholders instead of texts, which the data do not hold"
         )
     if study.has_guessed_scales:
         results.print("  The scales are guessed from the values: correct them in study.yaml where you know better.")

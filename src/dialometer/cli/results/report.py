@@ -126,17 +126,17 @@ def add_to(app: typer.Typer) -> None:
         if is_archive(folder):
             target = out or folder.resolve().with_name(f"{folder.stem}-report")
             with show_steps() as step, engine_of(engine, address) as opened:
-                made, files, compared = _archived_report(
+                report, files, compared = _archived_report(
                     folder, target, formats, seed, resamples, sources, questions, choices, step, opened
                 )
-            print_result(made, target, files, as_json=as_json, compared=compared)
+            print_result(report, target, files, as_json=as_json, compared=compared)
             return
         study = open_study(folder)
         target = out or folder / OUT_FOLDER
         with show_steps() as step:
             step("Analysing")
             with open_store(folder, database, create=False) as store, engine_of(engine, address) as opened:
-                made = analyse(
+                report = analyse(
                     study,
                     store,
                     seed=seed,
@@ -147,10 +147,10 @@ def add_to(app: typer.Typer) -> None:
                     engine=opened,
                 )
             if database:
-                made = _with_command(made, f"{made.provenance['command']} --database DATABASE_URL")
+                report = _with_command(report, f"{report.provenance['command']} --database DATABASE_URL")
             step("Writing")
-            files = render(made, target, formats=formats or None)
-        print_result(made, target, files, as_json=as_json)
+            files = render(report, target, formats=formats or None)
+        print_result(report, target, files, as_json=as_json)
 
 
 def _with_command(report: Report, command: str) -> Report:
@@ -204,7 +204,8 @@ def _as_json(report: Report, target: Path, files: list[Path]) -> dict[str, objec
         "answer": summary.answer,
         "certainty": summary.certainty,
         "verdicts": [
-            {"hypothesis": one.hypothesis, "verdict": one.result, "tests": one.tests} for one in summary.verdicts
+            {"hypothesis": verdict.hypothesis, "verdict": verdict.result, "tests": verdict.tests}
+            for verdict in summary.verdicts
         ],
         "next_steps": list(summary.next_steps),
         "warnings": list(summary.warnings),
@@ -231,8 +232,8 @@ def _print_summary(report: Report, target: Path, files: list[Path]) -> None:
         print_prose(f"[yellow]•[/] {escape(warning)}")
     if len(summary.verdicts) > 1:
         results.print("\nHypotheses declared in advance:")
-        for one in summary.verdicts:
-            print_prose(f"  [bold]{one.words}[/]: {escape(one.hypothesis)}")
+        for verdict in summary.verdicts:
+            print_prose(f"  [bold]{verdict.words}[/]: {escape(verdict.hypothesis)}")
     if summary.next_steps:
         results.print("\nWhat to do next:")
         for next_step in summary.next_steps:
@@ -280,7 +281,7 @@ def _archived_report(
         settings = manifest["analysis"]
         data = load_exported(study, inside / DATA, sources=sources or tuple(settings["sources"]))
         step("Analysing")
-        made = analyse(
+        report = analyse(
             study,
             data,
             seed=settings["seed"] if seed is None else seed,
@@ -289,23 +290,23 @@ def _archived_report(
             only=only,
             engine=engine,
         )
-        command = str(made.provenance["command"]).split(" --", 1)[1]
-        made = _with_command(made, f"dialometer report {shlex.quote(archive.name)} --{command}")
+        command = str(report.provenance["command"]).split(" --", 1)[1]
+        report = _with_command(report, f"dialometer report {shlex.quote(archive.name)} --{command}")
         step("Writing")
-        files = render(made, target, formats=formats or settings["formats"])
+        files = render(report, target, formats=formats or settings["formats"])
         with TemporaryDirectory(prefix="dialometer-tables-") as name:
-            render(made, Path(name), formats=["csv"])
+            render(report, Path(name), formats=["csv"])
             compared = _compare(inside / REPORT, Path(name))
     from dialometer._version import __version__
 
     is_other = seed is not None or resamples is not None or bool(sources or by or only)
-    return made, files, {**compared, "made_with": manifest["dialometer"], "this": __version__, "is_other": is_other}
+    return report, files, {**compared, "made_with": manifest["dialometer"], "this": __version__, "is_other": is_other}
 
 
-def _compare(archived: Path, made: Path) -> dict[str, Any]:
+def _compare(archived: Path, report: Path) -> dict[str, Any]:
     """Tables (CSV files) byte for byte."""
-    names = sorted({path.relative_to(root).as_posix() for root in (archived, made) for path in root.rglob("*.csv")})
-    differing = [name for name in names if _content(archived / name) != _content(made / name)]
+    names = sorted({path.relative_to(root).as_posix() for root in (archived, report) for path in root.rglob("*.csv")})
+    differing = [name for name in names if _content(archived / name) != _content(report / name)]
     return {"n_tables": len(names), "n_same": len(names) - len(differing), "differing": differing}
 
 

@@ -69,14 +69,14 @@ CalibrateOn = Annotated[
 ]
 
 
-def serve_page(app: ASGIApp, host: str, port: int, *, what: str, end: str = "Ctrl+C ends it.") -> None:
+def serve_page(app: ASGIApp, host: str, port: int, *, title: str, end: str = "Ctrl+C ends it.") -> None:
     """Serves a page of its own until Ctrl+C, and says where."""
     from dialometer.cli.console import results
     from dialometer.web.run import Listening, address_of, bind
     from dialometer.web.server.standalone import serve_standalone
 
     sock = bind(Listening(host, port))
-    results.print(f"{what} at [bold]{address_of(sock, '')}[/]. {end}", soft_wrap=True)
+    results.print(f"{title} at [bold]{address_of(sock, '')}[/]. {end}", soft_wrap=True)
     results.file.flush()
     serve_standalone(app, sock)
 
@@ -155,14 +155,14 @@ def avatar_of(
             raise DialometerError("no trained retriever is kept here", where=str(kb_or_avatar), remedy=remedy)
         fitted = load_retriever(kb_or_avatar, work)
         calibration = read_calibration(kb_or_avatar)
-        made = None
+        avatar = None
     else:
         kb = read_knowledge_base(kb_or_avatar)
-        made = select_one(retriever)
-        fitted, calibration = made.fit(kb, work), None
+        avatar = select_one(retriever)
+        fitted, calibration = avatar.fit(kb, work), None
     if dialogues is not None:
         query_set = read_lessons(dialogues, fitted.kb, lenient=lenient)
         calibration = calibrate_on(fitted, query_set, cost_of_wrong=cost_of_wrong)
-    elif made is not None:
-        calibration = calibrate_by_folds(fitted.kb, made, None, work, cost_of_wrong=cost_of_wrong)
+    elif avatar is not None:
+        calibration = calibrate_by_folds(fitted.kb, avatar, None, work, cost_of_wrong=cost_of_wrong)
     return Avatar(fitted, calibration, threshold=threshold)

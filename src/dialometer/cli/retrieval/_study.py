@@ -152,11 +152,11 @@ def _crowd_of_study(folder: Path, kb: KnowledgeBase, query_set: QuerySet, databa
         data = load_data(study, store)
     criterion = study.spec.criteria[0]
     rated = pool_of(data, criterion.name, study.spec.scales[criterion.scale])
-    named = QuestionNames(query_set.queries)
+    names = QuestionNames(query_set.queries)
     questions = []
     for name, text in zip(rated.questions, rated.question_texts, strict=True):
-        known = named.find(name)[0]
-        questions.append(known or named.find(text)[0])
+        known = names.find(name)[0]
+        questions.append(known or names.find(text)[0])
     answers = [kb.find(name) for name in rated.answers]
     texts = dict(zip(rated.answer.tolist(), rated.candidate_texts, strict=True))
     answers = [kb.find(texts[number]) if answer is None else answer for number, answer in enumerate(answers)]

@@ -51,7 +51,7 @@ def add_to(app: typer.Typer) -> None:
         if web:
             from dialometer.web.rater.avatar import create_avatar_app
 
-            serve_page(create_avatar_app(avatar, title=title), host, port, what="Talk")
+            serve_page(create_avatar_app(avatar, title=title), host, port, title="Talk")
         else:
             _talk(avatar, as_json=as_json)
 
@@ -70,16 +70,16 @@ def _talk(avatar: Avatar, *, as_json: bool) -> None:
         except EOFError:
             break
         try:
-            asked = clean_text(text)
+            question = clean_text(text)
         except ValueError as error:
             results.print(f"[red]{error}[/]")
             continue
-        if not asked:
+        if not question:
             break
-        history.append(Turn("User", asked, "user"))
+        history.append(Turn("User", question, "user"))
         spoken = avatar.reply(history)
         history.append(Turn("Agent", spoken.text, "agent"))
-        _show(asked, spoken, as_json=as_json)
+        _show(question, spoken, as_json=as_json)
 
 
 def _introduce(avatar: Avatar) -> None:
@@ -97,14 +97,14 @@ def _introduce(avatar: Avatar) -> None:
     results.print("[dim]An empty line ends the conversation.[/]\n")
 
 
-def _show(asked: str, spoken: AvatarReply, *, as_json: bool) -> None:
+def _show(question: str, spoken: AvatarReply, *, as_json: bool) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results
 
     if as_json:
         content = {
-            "question": asked,
+            "question": question,
             "reply": spoken.text,
             "answer": spoken.answer or None,
             "confidence": spoken.confidence,

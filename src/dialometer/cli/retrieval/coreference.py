@@ -44,41 +44,49 @@ def add_to(app: typer.Typer) -> None:
         if out is not None and out.exists():
             raise DialometerError(f"'{out}' exists", remedy="choose another name, so that corrections are not lost")
         _, query_set = read_both(kb_file, dialogues, lenient=lenient, marks=marks)
-        found = proposals(query_set)
+        proposed = proposals(query_set)
         if out is not None:
-            write_marks(out, found)
+            write_marks(out, proposed)
         if as_json:
             rows = [
-                {"question": one.query.id, "coreference": one.is_marked, "text": one.query.text, "because": one.because}
-                for one in found
+                {
+                    "question": proposal.query.id,
+                    "coreference": proposal.is_marked,
+                    "text": proposal.query.text,
+                    "because": proposal.because,
+                }
+                for proposal in proposed
             ]
             typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         else:
-            _show(found, out)
+            _show(proposed, out)
 
 
-def _show(found: list[Proposal], out: Path | None) -> None:
+def _show(proposed: list[Proposal], out: Path | None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
     from dialometer.cli.console import results
 
-    chosen = [one for one in found if one.is_marked]
-    n_marked = sum(one.query.coreference is not None for one in found)
-    whose = "marked" if n_marked == len(found) else "proposed" if not n_marked else "marked or proposed"
+    chosen = [proposal for proposal in proposed if proposal.is_marked]
+    n_marked = sum(proposal.query.coreference is not None for proposal in proposed)
+    whose = "marked" if n_marked == len(proposed) else "proposed" if not n_marked else "marked or proposed"
     results.print(
-        f"{len(chosen)} of {len(found)} questions ({100 * len(chosen) / len(found):.0f}%) are {whose} as needing the turns "
-        "before them.",
+        f"{len(chosen)} of {len(proposed)} questions ({100 * len(chosen) / len(proposed):.0f}%) are {whose} "
+        "as needing the turns before them.",
         soft_wrap=True,
     )
     table = Table(
         "question", "the turn before ends", "it says", "because", box=None, pad_edge=False, header_style="dim"
     )
-    for one in chosen:
-        before = one.query.context[-1].text if one.query.context else ""
+    for proposal in chosen:
+        before = proposal.query.context[-1].text if proposal.query.context else ""
         ending = before if len(before) <= 60 else f"…{before[-59:]}"
         table.add_row(
-            one.query.id, f"[dim]{escape(ending)}[/]", escape(one.query.text), f"[dim]{one.because or 'marked'}[/]"
+            proposal.query.id,
+            f"[dim]{escape(ending)}[/]",
+            escape(proposal.query.text),
+            f"[dim]{proposal.because or 'marked'}[/]",
         )
     results.print(table)
     if out is not None:

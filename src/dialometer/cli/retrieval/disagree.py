@@ -65,25 +65,27 @@ def add_to(app: typer.Typer) -> None:
                 for name, retriever in selected.items()
             }
         right_from = good_from if good_from is not None else judged.good_from if judged else None
-        found = disputed_answers(kb, query_set, firsts, judged.ratings if judged else None, right_from)
+        disputed = disputed_answers(kb, query_set, firsts, judged.ratings if judged else None, right_from)
         if out is not None:
-            write_disputed(out, found)
+            write_disputed(out, disputed)
         if as_json:
-            rows = [{**asdict(one), "query": {"id": one.query.id, "text": one.query.text}} for one in found]
+            rows = [
+                {**asdict(answer), "query": {"id": answer.query.id, "text": answer.query.text}} for answer in disputed
+            ]
             typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
             return
         n_marked = sum(bool(right) for right in query_set.right)
-        _show(found, list(firsts), n_marked, n_shown, has_crowd=judged is not None)
+        _show(disputed, list(firsts), n_marked, n_shown, has_crowd=judged is not None)
         if out is not None:
-            results.print(f"\nAll {len(found)} are in [bold]{escape(str(out))}[/]", soft_wrap=True)
+            results.print(f"\nAll {len(disputed)} are in [bold]{escape(str(out))}[/]", soft_wrap=True)
 
 
-def _show(found: Sequence[Disputed], labels: Sequence[str], n_all: int, n_shown: int, *, has_crowd: bool) -> None:
+def _show(disputed: Sequence[Disputed], labels: Sequence[str], n_all: int, n_shown: int, *, has_crowd: bool) -> None:
     from dialometer.cli.console import results
 
     for label in labels:
-        own = [one for one in found if label in one.first_of and not one.is_makers]
-        own.sort(key=lambda one: -(one.mean_rating or 0))
+        own = [answer for answer in disputed if label in answer.first_of and not answer.is_makers]
+        own.sort(key=lambda answer: -(answer.mean_rating or 0))
         results.print(
             f"[bold]{label}[/]: to {len(own)} of {n_all} questions its first answer is not one that the maker marked.",
             soft_wrap=True,
@@ -95,8 +97,8 @@ def _show(found: Sequence[Disputed], labels: Sequence[str], n_all: int, n_shown:
         (True, "right for the crowd, not marked by the maker"),
         (False, "marked by the maker, rejected by the crowd"),
     ):
-        own = [one for one in found if one.is_crowds is is_crowds and one.is_makers is not is_crowds]
-        own.sort(key=lambda one: (one.mean_rating or 0) * (-1 if is_crowds else 1))
+        own = [answer for answer in disputed if answer.is_crowds is is_crowds and answer.is_makers is not is_crowds]
+        own.sort(key=lambda answer: (answer.mean_rating or 0) * (-1 if is_crowds else 1))
         results.print(f"[bold]{len(own)} answers[/] are {words}.", soft_wrap=True)
         _list(own[:n_shown], n_more=len(own) - n_shown)
 
@@ -106,13 +108,15 @@ def _list(shown: Sequence[Disputed], n_more: int) -> None:
 
     from dialometer.cli.console import results
 
-    for one in shown:
-        rating = "" if one.mean_rating is None else f" [dim](crowd {one.mean_rating:.2f}, n {one.n_ratings})[/]"
-        results.print(f"  [dim]{escape(one.query.id)}[/] {escape(one.query.text)}", soft_wrap=True)
-        if not one.is_makers:
-            results.print(f"    maker: {escape(' | '.join(one.maker_answers))}", soft_wrap=True)
-        who = "answer" if not one.first_of else "first answer"
-        results.print(f"    {who}: {escape(one.text)}{rating}", soft_wrap=True)
+    for answer in shown:
+        rating = (
+            "" if answer.mean_rating is None else f" [dim](crowd {answer.mean_rating:.2f}, n {answer.n_ratings})[/]"
+        )
+        results.print(f"  [dim]{escape(answer.query.id)}[/] {escape(answer.query.text)}", soft_wrap=True)
+        if not answer.is_makers:
+            results.print(f"    maker: {escape(' | '.join(answer.maker_answers))}", soft_wrap=True)
+        noun = "answer" if not answer.first_of else "first answer"
+        results.print(f"    {noun}: {escape(answer.text)}{rating}", soft_wrap=True)
     if n_more > 0:
         results.print(f"  [dim]… and {n_more} more; --n and --out show them[/]")
     results.print()

@@ -53,11 +53,11 @@ def add_to(app: typer.Typer) -> None:
         labels = open_labels(kb, dialogues, out, begin_again=begin_again)
         try:
             if not export:
-                made = select_one(retriever)
+                selected = select_one(retriever)
                 with working(device, cache) as work:
-                    finder = AnswerFinder(made.fit(kb, work))
+                    finder = AnswerFinder(selected.fit(kb, work))
                 app = create_labelling_app(labels, finder)
-                serve_page(app, host, port, what="Label", end="Ctrl+C ends it; nothing is lost.")
+                serve_page(app, host, port, title="Label", end="Ctrl+C ends it; nothing is lost.")
         finally:
             labels.close()
             _tell(labels, as_json=as_json)

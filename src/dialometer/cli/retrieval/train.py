@@ -64,7 +64,7 @@ def add_to(app: typer.Typer) -> None:
             raise DialometerError(f"'{out}' exists and holds something else", remedy="choose another folder")
         if folds == 1:
             raise DialometerError("one fold leaves nothing to learn from", remedy="use --folds 0, or 2 and more")
-        made = select_one(retriever)
+        selected = select_one(retriever)
         kb = read_knowledge_base(kb_file)
         lessons = read_lessons(learn_from, kb, lenient=lenient) if learn_from else None
         held_out = read_lessons(calibrate_on, kb, lenient=lenient) if calibrate_on else None
@@ -73,14 +73,14 @@ def add_to(app: typer.Typer) -> None:
                 "some dialogues would be both learned from and calibrated on", remedy="name different ones"
             )
         with working(device, cache) as work:
-            if folds and made.is_trained:
-                _keep(train_retriever(kb, made, lessons, work, n_folds=0), out)
+            if folds and selected.is_trained:
+                _keep(train_retriever(kb, selected, lessons, work, n_folds=0), out)
                 errors.print(
                     f"A first version is saved in {out}. Cross-validation goes on to find how sure it must be."
                 )
             trained = train_retriever(
                 kb,
-                made,
+                selected,
                 lessons,
                 work,
                 held_out=held_out,

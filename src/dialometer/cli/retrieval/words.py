@@ -52,19 +52,19 @@ def add_to(app: typer.Typer) -> None:
             kb, query_set = read_both(kb_file, dialogues, lenient=lenient)
             texts["questions of the dialogues"] = [query.text for query in query_set.queries]
         texts = {"recorded questions": list(kb.questions), "recorded answers": list(kb.texts), **texts}
-        found = {kind: first_words(own) for kind, own in texts.items()}
-        written = _write(out, found, fewest) if out is not None else []
+        words_by_kind = {kind: first_words(own) for kind, own in texts.items()}
+        written = _write(out, words_by_kind, fewest) if out is not None else []
         if as_json:
             content = {
                 kind: {"n_texts": own.n_texts, "beginnings": [{"words": list(w), "n": n} for w, n in own.shown(fewest)]}
-                for kind, own in found.items()
+                for kind, own in words_by_kind.items()
             }
             typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         else:
-            _show(found, fewest, written)
+            _show(words_by_kind, fewest, written)
 
 
-def _write(folder: Path, found: Mapping[str, FirstWords], fewest: int) -> list[Path]:
+def _write(folder: Path, words_by_kind: Mapping[str, FirstWords], fewest: int) -> list[Path]:
     from dialometer.errors import DialometerError
     from dialometer.report.drawing import draw_svg
     from dialometer.report.formats.csv_tables import csv_text
@@ -74,7 +74,7 @@ def _write(folder: Path, found: Mapping[str, FirstWords], fewest: int) -> list[P
         raise DialometerError(f"'{folder}' is a file", remedy="name a folder")
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for kind, own in found.items():
+    for kind, own in words_by_kind.items():
         name = kind.replace(" ", "_")
         figure = words_figure(name, kind.capitalize(), own, fewest)
         drawing, table = folder / f"{name}.svg", folder / f"{name}.csv"
@@ -84,13 +84,13 @@ def _write(folder: Path, found: Mapping[str, FirstWords], fewest: int) -> list[P
     return written
 
 
-def _show(found: Mapping[str, FirstWords], fewest: int, written: list[Path]) -> None:
+def _show(words_by_kind: Mapping[str, FirstWords], fewest: int, written: list[Path]) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
     from dialometer.retrieval.questions.first_words import joined
 
-    for kind, own in found.items():
+    for kind, own in words_by_kind.items():
         shown = own.shown(fewest)
         n_shown = sum(n for _, n in shown)
         least = min((n for _, n in shown), default=0)

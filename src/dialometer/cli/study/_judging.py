@@ -127,13 +127,13 @@ class JudgeSettings:
             raise UnknownName(f"unknown provider '{provider}'", remedy=did_you_mean(provider, list(providers)))
         if provider == "anthropic":
             options.setdefault("max_tokens", ANTHROPIC_TOKENS)
-        given = {
+        values = {
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
             "timeout_s": self.timeout_s,
             "api_key_env": self.api_key_env or None,
         }
-        options |= {name: value for name, value in given.items() if value is not None}
+        options |= {name: value for name, value in values.items() if value is not None}
         unseeded = {"seed": None} if self.seed is None else {}
         options["extra"] = {**unseeded, **options.get("extra", {}), **extra_fields(self.extra)}
         try:
@@ -159,10 +159,10 @@ class JudgeSettings:
         return Asking(client, self.persona, self.n_asks, self.has_reasons, guidance(study, judge), self.is_asked_again)
 
 
-def extra_fields(given: Sequence[str]) -> dict[str, Any]:
+def extra_fields(entries: Sequence[str]) -> dict[str, Any]:
     """Fields of a request from ``key=value``: JSON where it is, else a text."""
     fields: dict[str, Any] = {}
-    for text in given:
+    for text in entries:
         key, is_there, value = text.partition("=")
         if not is_there or not key.strip():
             raise DialometerError(f"'{text}' is no key=value", where="--extra", remedy="write --extra top_p=0.9")
@@ -196,11 +196,11 @@ def take_part(settings: JudgeSettings, raters: int, *, url: str, api_key: str, d
                 outcomes.append((judge.name, asking, run(LocalAccess(Flow(settings.study, store)))))
             log_action(settings.folder, database, "let a model judge", judge.name)
     if as_json:
-        told = [
+        summary = [
             {**asdict(progress), "cost": _cost(settings, progress.spent), "folder": str(settings.folder / JUDGE_FOLDER)}
             for _, _, progress in outcomes
         ]
-        typer.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(summary[0] if len(summary) == 1 else summary, indent=2, ensure_ascii=False))
     else:
         for name, asking, progress in outcomes:
             _tell_raters(name, asking, progress, settings)
@@ -229,8 +229,8 @@ def _reporting_raters(n_raters: int) -> Iterator[Callable[[JudgeProgress], None]
     def report(progress: JudgeProgress) -> None:
         nonlocal n_reported
         line = {"raters_done": progress.n_done, "judgments_stored": progress.n_judgments}
-        what, is_due = f"{progress.n_judgments:,} judgments", progress.n_done > n_reported
-        bar.report(what, progress.n_done, n_raters, label="judgments", line=line, is_due=is_due)
+        message, is_due = f"{progress.n_judgments:,} judgments", progress.n_done > n_reported
+        bar.report(message, progress.n_done, n_raters, label="judgments", line=line, is_due=is_due)
         n_reported = progress.n_done
 
     with ProgressBar("raters", pause_s=math.inf) as bar:
@@ -293,8 +293,8 @@ def judge_items(
 def _items(study: Study, judge: Judge) -> list[Item]:
     """The items that a judge judges: all or those declared, without its examples."""
     examples = {example.item for example in judge.examples}
-    wanted = study.rated_items if judge.items == "all" else [study.items_by_id[item] for item in judge.items]
-    return [item for item in wanted if item.id not in examples]
+    items = study.rated_items if judge.items == "all" else [study.items_by_id[item] for item in judge.items]
+    return [item for item in items if item.id not in examples]
 
 
 @contextmanager
@@ -302,8 +302,8 @@ def _reporting_items(name: str) -> Iterator[Callable[[JudgingProgress], None]]:
     def report(progress: JudgingProgress) -> None:
         line = {"judge": name, "questions_done": progress.n_done, "questions": progress.n_questions}
         n_missing = sum(progress.missing.values())
-        what = f"{name}: {n_missing:,} missing" if n_missing else name
-        bar.report(what, progress.n_done, progress.n_questions, label="questions", line=line)
+        message = f"{name}: {n_missing:,} missing" if n_missing else name
+        bar.report(message, progress.n_done, progress.n_questions, label="questions", line=line)
 
     with ProgressBar("questions", pause_s=5.0) as bar:
         yield report
@@ -317,7 +317,7 @@ def _tell_items(
     as_json: bool,
 ) -> None:
     if as_json:
-        told = [
+        summary = [
             {
                 **asdict(progress),
                 "cost": _cost(settings, progress.spent),
@@ -326,7 +326,7 @@ def _tell_items(
             }
             for asking, progress, read in outcomes
         ]
-        content = {"judges": told, "folder": str(settings.folder / JUDGE_FOLDER)}
+        content = {"judges": summary, "folder": str(settings.folder / JUDGE_FOLDER)}
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
     for asking, progress, read in outcomes:

@@ -40,7 +40,7 @@ def back_up_all(
     from dialometer.exchange.backups.packing import make_backup
 
     to.mkdir(parents=True, exist_ok=True)
-    made, without = [], []
+    backups, without = [], []
     for name in held.names():
         source = held.database_of(name)
         if isinstance(source, Path) and not source.exists():
@@ -48,15 +48,15 @@ def back_up_all(
             continue
         target = to / f"{name}.zip"
         manifest = make_backup(held.folder(name), str(source), target, at, with_secrets=with_secrets)
-        made.append({"backup": str(target), "n_bytes": target.stat().st_size, **manifest})
+        backups.append({"backup": str(target), "n_bytes": target.stat().st_size, **manifest})
     accounts = held.accounts_database()
     if not isinstance(accounts, Path) or accounts.exists():
         target = to / f"{ACCOUNTS}.zip"
         manifest = make_backup(Path(held.parent), str(accounts), target, at, with_secrets=with_secrets, kind="accounts")
-        made.append({"backup": str(target), "n_bytes": target.stat().st_size, **manifest})
-    if not made:
+        backups.append({"backup": str(target), "n_bytes": target.stat().st_size, **manifest})
+    if not backups:
         raise DialometerError("none of these studies has collected anything yet", where=held.parent)
-    return made, without
+    return backups, without
 
 
 def restore_all(source: Path, folder: Path, database: str, at: datetime) -> list[tuple[str, dict[str, Any], Restored]]:
@@ -74,13 +74,13 @@ def restore_all(source: Path, folder: Path, database: str, at: datetime) -> list
     for file in files:
         is_accounts = file.stem == ACCOUNTS
         own = folder if is_accounts else folder / file.stem
-        named = str(held.accounts_database()) if is_accounts else database.replace("{study}", file.stem)
+        target = str(held.accounts_database()) if is_accounts else database.replace("{study}", file.stem)
         if own.exists():
-            refuse_while_served(own, named)
-        places[file] = (own, named)
+            refuse_while_served(own, target)
+        places[file] = (own, target)
     done = []
-    for file, (own, named) in places.items():
+    for file, (own, target) in places.items():
         own.mkdir(parents=True, exist_ok=True)
         with opened_backup(file, own) as (unpacked, manifest):
-            done.append((file.stem, manifest, restore(unpacked, manifest, own, named, at)))
+            done.append((file.stem, manifest, restore(unpacked, manifest, own, target, at)))
     return done

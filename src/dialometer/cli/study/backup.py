@@ -70,11 +70,11 @@ def _back_up_several(held: StudyFolders, folder: Path, to: Path | None, *, with_
 
     now = datetime.now(UTC)
     target = to or folder.resolve().with_name(f"{folder.resolve().name}-backup-{now:%Y%m%d-%H%M%S}")
-    made, without = back_up_all(held, target, now, with_secrets=with_secrets)
+    backups, without = back_up_all(held, target, now, with_secrets=with_secrets)
     if as_json:
-        typer.echo(json.dumps({"backups": made, "without_data": without}, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps({"backups": backups, "without_data": without}, indent=2, ensure_ascii=False))
         return
-    for summary in made:
+    for summary in backups:
         _show(summary)
     if without:
         typer.echo(f"Nothing collected yet, so no backup: {', '.join(without)}")

@@ -95,13 +95,13 @@ def _show_calls(calls: list[AgentCall]) -> None:
 
 def _about(call: AgentCall) -> str:
     """Times, model and tokens in a line."""
-    told = call.details
-    parts = [f"{told['latency_s']:.2f} s"]
-    if told["first_token_s"] is not None and told["first_token_s"] < told["latency_s"]:
-        parts[0] += f", first word after {told['first_token_s']:.2f} s"
-    if told.get("model"):
-        parts.append(f"model {told['model']}")
-    usage = told.get("usage") or {}
+    details = call.details
+    parts = [f"{details['latency_s']:.2f} s"]
+    if details["first_token_s"] is not None and details["first_token_s"] < details["latency_s"]:
+        parts[0] += f", first word after {details['first_token_s']:.2f} s"
+    if details.get("model"):
+        parts.append(f"model {details['model']}")
+    usage = details.get("usage") or {}
     if "prompt_tokens" in usage and "completion_tokens" in usage:
         parts.append(f"{usage['prompt_tokens']:,} tokens read, {usage['completion_tokens']:,} written")
     return "took      " + " · ".join(parts)

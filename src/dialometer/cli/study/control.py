@@ -64,14 +64,16 @@ def add_to(app: typer.Typer) -> None:
                 store.control.set_quota(number, by=by, reason=why, at_ms=at_ms)
             else:
                 store.control.set_state(STATES[action], by=by, reason=why, at_ms=at_ms)
-        what = study.spec.name if index is None else study.cell_label(study.cells[index])
-        log_action(folder, database, _logged(action, index), why if index is None else f"{what}: {why}")
+        subject = study.spec.name if index is None else study.cell_label(study.cells[index])
+        log_action(folder, database, _logged(action, index), why if index is None else f"{subject}: {why}")
         if as_json:
             done = {"study": study.spec.name, "condition": condition, "action": action, "reason": why}
             typer.echo(json.dumps({**done, "quota": number} if action == "quota" else done, ensure_ascii=False))
             return
         new_state = _quota(number) if action == "quota" else STATES[action] if index is None else CELL_STATES[action]
-        results.print(f"{escape(what)} is now {new_state}" if action != "quota" else f"{escape(what)}: {new_state}")
+        results.print(
+            f"{escape(subject)} is now {new_state}" if action != "quota" else f"{escape(subject)}: {new_state}"
+        )
 
 
 def _logged(action: str, condition: int | None) -> str:
@@ -90,9 +92,9 @@ def _quota(number: int | None) -> str:
 def _find_condition(study: Study, text: str) -> int:
     from dialometer.errors import UnknownName
 
-    wanted = dict(part.split("=", 1) for part in text.replace(" ", "").split(",") if "=" in part)
+    levels = dict(part.split("=", 1) for part in text.replace(" ", "").split(",") if "=" in part)
     for index, condition in enumerate(study.cells):
-        if wanted and wanted == dict(condition):
+        if levels and levels == dict(condition):
             return index
     known = "; ".join(study.cell_label(condition) for condition in study.cells)
     raise UnknownName(f"there is no condition '{text}'", remedy=f"known: {known}")

@@ -118,11 +118,11 @@ def add_to(app: typer.Typer) -> None:
         study = open_study(folder)
         if judges or agreement is not None:
             numbers = _numbers(judgments, "--judgments")
-            asked = JudgesAsked(agreement, numbers, judged_items, effect, target, alpha, simulations, seed)
-            _with_judges(study, folder, asked, out or folder / "power", as_json=as_json)
+            judge_options = JudgesAsked(agreement, numbers, judged_items, effect, target, alpha, simulations, seed)
+            _with_judges(study, folder, judge_options, out or folder / "power", as_json=as_json)
             return
         assumed = Assumptions(item_sd=item_sd, rater_sd=rater_sd, taste_sd=taste_sd, careless=careless)
-        wanted = _numbers(raters, "--raters")
+        n_raters = _numbers(raters, "--raters")
         sizes = _numbers(items, "--items") if items else []
         with (
             errors.status("Simulating …") as status,
@@ -150,7 +150,7 @@ def add_to(app: typer.Typer) -> None:
                 needs_all=needs_all,
                 report=report,
             )
-            result = analysis.run(wanted, sizes)
+            result = analysis.run(n_raters, sizes)
         target_folder = out or folder / "power"
         made = power_report(study, result, n_simulations=simulations, seed=seed, alpha=alpha, assumed=assumed)
         render(made, target_folder)
@@ -174,7 +174,7 @@ class JudgesAsked(NamedTuple):
     seed: int
 
 
-def _with_judges(study: Study, folder: Path, asked: JudgesAsked, out: Path, *, as_json: bool) -> None:
+def _with_judges(study: Study, folder: Path, options: JudgesAsked, out: Path, *, as_json: bool) -> None:
     """Human judgments with and without the judge, as table and report."""
     from rich.table import Table
 
@@ -194,15 +194,17 @@ def _with_judges(study: Study, folder: Path, asked: JudgesAsked, out: Path, *, a
     from dialometer.design.protocol import protocol
     from dialometer.report import render
 
-    agreement, source = asked.agreement, "The agreement was given on the command line."
+    agreement, source = options.agreement, "The agreement was given on the command line."
     if agreement is None:
         with open_store(folder, "") as store:
             agreement, source = pilot_agreement(study, store)
-    n_judged = asked.n_judged or len([item for item in study.rated_items if item.id not in study.gold_ids])
+    n_judged = options.n_judged or len([item for item in study.rated_items if item.id not in study.gold_ids])
     per_rater = protocol(study).n_items_per_rater or study.spec.design.batch_size
-    plan = JudgedPlan(agreement, asked.effect, n_judged, per_rater, asked.alpha, asked.n_simulations, asked.seed)
+    plan = JudgedPlan(
+        agreement, options.effect, n_judged, per_rater, options.alpha, options.n_simulations, options.seed
+    )
     with errors.status("Simulating …"):
-        power = judged_power(plan, asked.judgments, target=asked.target)
+        power = judged_power(plan, options.judgments, target=options.target)
     render(judged_report(study, power, source), out)
     if as_json:
         points = [

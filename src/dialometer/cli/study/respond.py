@@ -87,9 +87,9 @@ def read_systems(path: Path) -> RespondingSystems:
     source = parse_yaml(text, path.name)
     content = source.data if isinstance(source.data, dict) else {}
     # A whole study file is taken too: its systems are what counts here.
-    given = {name: content[name] for name in ("systems", "live") if name in content} or content
+    systems = {name: content[name] for name in ("systems", "live") if name in content} or content
     try:
-        declared = RespondingSystems.model_validate(given)
+        declared = RespondingSystems.model_validate(systems)
     except ValidationError as error:
         raise StudyError(explain(error, RespondingSystems, source, path.name, ())) from error
     problems = problems_of_systems(declared.systems, source, path.name, path.parent)
@@ -118,8 +118,8 @@ def _tell(out: Path, items: list[dict[str, Any]], work: Responding, n_hidden: in
     names = [system.name for system in work.declared.systems]
     cost = work.spent if work.declared.live.prices else None
     if as_json:
-        told = {"items": str(out), "n_items": len(items), "systems": names, "n_asked": work.n_asked, "cost": cost}
-        typer.echo(json.dumps(told, indent=2))
+        summary = {"items": str(out), "n_items": len(items), "systems": names, "n_asked": work.n_asked, "cost": cost}
+        typer.echo(json.dumps(summary, indent=2))
         return
     for item in items[:2]:
         for turn in item["context"]:

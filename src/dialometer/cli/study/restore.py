@@ -78,13 +78,13 @@ def _restore_several(source: Path, folder: Path, database: str, *, is_sure: bool
         typer.confirm("Restore all backups?", abort=True, err=True)
     done = restore_all(source, folder, database, datetime.now(UTC))
     if as_json:
-        told = [{"name": name, "moved_to": one.aside, **manifest} for name, manifest, one in done]
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        summary = [{"name": name, "moved_to": restored.aside, **manifest} for name, manifest, restored in done]
+        typer.echo(json.dumps(summary, indent=2, ensure_ascii=False))
     else:
-        for name, manifest, one in done:
-            _show(folder / name, manifest, one.aside, one.n_withdrawn)
-    for name, _, one in done:
-        problem = next((check for check in one.checks if check.state == "problem"), None)
+        for name, manifest, restored in done:
+            _show(folder / name, manifest, restored.aside, restored.n_withdrawn)
+    for name, _, restored in done:
+        problem = next((check for check in restored.checks if check.state == "problem"), None)
         if problem is not None:
             message = f"the restored database of '{name}' is not in order: {problem.name}: {problem.text}"
             raise DialometerError(message, where=str(folder), remedy="restore another backup")

@@ -364,13 +364,13 @@ def _clean_root(path: str) -> str:
     return clean
 
 
-def _wizard_key(given: str, study_folders: StudyFolders, studies: dict[str, Study]) -> str:
+def _wizard_key(key: str, study_folders: StudyFolders, studies: dict[str, Study]) -> str:
     """The key of the wizards' console; none where no study has one."""
     from dialometer.web.rater.wizard import has_wizard
     from dialometer.web.run import new_key
 
     needs_key = bool(study_folders.parent) or any(map(has_wizard, studies.values()))
-    return (given or new_key()) if needs_key else ""
+    return (key or new_key()) if needs_key else ""
 
 
 def _tell(study_folders: StudyFolders, studies: dict[str, Study], address: str, settings: Settings, token: str) -> None:

@@ -137,14 +137,14 @@ def _language_shares(study: Study, text: str) -> dict[str, float] | None:
 
     shares: dict[str, float] = {}
     known = study.spec.all_languages
-    for part in filter(None, (one.strip() for one in text.split(","))):
+    for part in filter(None, (entry.strip() for entry in text.split(","))):
         language, _, share = part.partition("=")
         try:
             shares[language] = float(share or 1)
         except ValueError:
             shares[language] = -1
         if language not in known or not 0 < shares[language] < float("inf"):
-            remedy = f"write {','.join(f'{one}=1' for one in known)}, with the shares you want"
+            remedy = f"write {','.join(f'{entry}=1' for entry in known)}, with the shares you want"
             raise DialometerError(
                 f"'{part}' is no share of one of the study's languages", where="--languages", remedy=remedy
             )
@@ -188,8 +188,8 @@ def _reporting(n_raters: int) -> Iterator[Callable[[SimulationProgress], None]]:
         n_done = progress.n_finished + progress.n_left + progress.n_refused
         line = {"raters_done": n_done, "raters": n_raters, "judgments_stored": progress.n_judgments}
         is_due = n_reported < 0 or n_done == n_raters
-        what = f"{progress.n_judgments:,} judgments"
-        bar.report(what, n_done, n_raters, label="judgments", line=line, is_due=is_due)
+        message = f"{progress.n_judgments:,} judgments"
+        bar.report(message, n_done, n_raters, label="judgments", line=line, is_due=is_due)
         n_reported = n_done
 
     with ProgressBar("raters", pause_s=PAUSE_S) as bar:

@@ -166,15 +166,15 @@ def _show(progress: dict[str, object]) -> None:
         results.print(table)
         results.print(_judgments(judgments[source]))
     items: dict[str, object] = progress["raters_per_item"]  # type: ignore[assignment]
-    wanted = f" of {items['wanted']} wanted" if items["wanted"] else ""
+    of_wanted = f" of {items['wanted']} wanted" if items["wanted"] else ""
     least, most = items["least"], items["most"]
     between = str(least) if least == most else f"{least} to {most}"
-    results.print(f"\neach item has been judged by {between} {'rater' if most == 1 else 'raters'}{wanted}")
+    results.print(f"\neach item has been judged by {between} {'rater' if most == 1 else 'raters'}{of_wanted}")
     agents: dict[str, object] | None = progress.get("agents")  # type: ignore[assignment]
     if agents is not None:
         budget = f" of a budget of {agents['budget']:g}" if agents["budget"] else ""
-        what = f"{agents['responses']:,} responses have cost {agents['cost']:,g}{budget} {agents['currency']}"
-        results.print(f"agents: {what.rstrip()}")
+        costs = f"{agents['responses']:,} responses have cost {agents['cost']:,g}{budget} {agents['currency']}"
+        results.print(f"agents: {costs.rstrip()}")
 
 
 def _judgments(counts: dict[str, int]) -> str:

@@ -107,13 +107,13 @@ def _tell(study: Study, languages: list[str], *, as_json: bool, lists: bool) -> 
 
     by_language = {language: translated_texts(study, language) for language in languages}
     if as_json:
-        told = {
+        summary = {
             language: [
                 {"key": text.key, "state": text.state, "source": text.source, "text": text.text} for text in texts
             ]
             for language, texts in by_language.items()
         }
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(summary, indent=2, ensure_ascii=False))
         return
     for language, texts in by_language.items():
         n = {state: sum(text.state == state for text in texts) for state in ("done", "missing", "outdated")}

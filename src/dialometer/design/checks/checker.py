@@ -32,11 +32,11 @@ class Checker:
     ) -> None:
         self.problems.append(Problem(message, remedy, self.spec.items.file, line, 0, field, severity))
 
-    def known(self, name: str, names: Iterable[str], what: str, path: Path) -> bool:
+    def known(self, name: str, names: Iterable[str], noun: str, path: Path) -> bool:
         known = list(names)
         if name in known:
             return True
-        self.add(path, f"there is no {what} '{name}'", did_you_mean(name, known))
+        self.add(path, f"there is no {noun} '{name}'", did_you_mean(name, known))
         return False
 
     def drop_repeats(self) -> None:

@@ -56,13 +56,13 @@ def _direction_fits(c: Checker, comparison: Comparison, path: Path, names: Seque
     if comparison.test != "difference" or comparison.between == "items":
         c.add(place, "only a difference between systems or levels has a direction", "remove it")
         return
-    what = "level" if comparison.between == "factor" else "system"
+    noun = "level" if comparison.between == "factor" else "system"
     for j, line in enumerate(comparison.expected):
         if ">" not in line:
             c.add((*place, j), f"'{line}' states no direction", f"write it as '{names[0]} > {names[-1]}'")
             return
         for name in dict.fromkeys(name.strip() for name in line.replace(">", ",").split(",")):
-            if not c.known(name, names, what, (*place, j)):
+            if not c.known(name, names, noun, (*place, j)):
                 return
     pairs = set(comparison.expected_pairs)
     for first, second in comparison.expected_pairs:
@@ -83,21 +83,21 @@ def _margin_fits(c: Checker, comparison: Comparison, path: Path, names: Sequence
     if comparison.between == "items":
         c.add((*path, "test"), f"single items have no test of {words}", "compare systems or levels of a factor")
     if comparison.test == "non_inferiority":
-        what = "level" if comparison.between == "factor" else "system"
+        noun = "level" if comparison.between == "factor" else "system"
         if comparison.reference is None:
-            c.add(path, "non-inferiority needs a reference", f"add 'reference:' with the {what} to compare with")
+            c.add(path, "non-inferiority needs a reference", f"add 'reference:' with the {noun} to compare with")
         else:
-            c.known(comparison.reference, names, what, (*path, "reference"))
+            c.known(comparison.reference, names, noun, (*path, "reference"))
     elif comparison.reference is not None:
         c.add((*path, "reference"), "equivalence has no direction", "remove it, or use 'test: non_inferiority'")
     if comparison.margin is None:
         remedy = "add 'margin:' with the largest difference that does not matter"
         c.add(path, f"a test of {words} needs a margin", remedy)
         return
-    asked = [
+    declared = [
         criterion for criterion in c.spec.criteria if not comparison.criteria or criterion.name in comparison.criteria
     ]
-    for criterion in asked:
+    for criterion in declared:
         if (scale := c.spec.scales.get(criterion.scale)) is None:
             continue
         problem = margin_problem(scale, comparison.margin)

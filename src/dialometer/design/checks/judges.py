@@ -16,7 +16,7 @@ def _judges_can_be_used(c: Checker) -> None:
         for j, item in enumerate(judge.items if isinstance(judge.items, list) else ()):
             c.known(item, c.study.items_by_id, "item", ("judges", i, "items", j))
         for j, system in enumerate(judge.own_systems):
-            c.known(system, [one.name for one in c.spec.systems], "system", ("judges", i, "own_systems", j))
+            c.known(system, [declared.name for declared in c.spec.systems], "system", ("judges", i, "own_systems", j))
         for j, example in enumerate(judge.examples):
             c.known(example.item, c.study.items_by_id, "item", ("judges", i, "examples", j, "item"))
             for name in example.answers:

@@ -88,10 +88,10 @@ def _scales_fit_items(c: Checker) -> None:
                     continue
                 least, most = scale.n_alternatives
                 if not least <= n_shown <= most:
-                    wanted = "exactly two" if most == 2 else f"at least {least}"
+                    n_words = "exactly two" if most == 2 else f"at least {least}"
                     c.add(
                         ("criteria", i, "scale"),
-                        f"the scale '{name}' ({scale.type}) needs {wanted} alternatives, but an item shows {n_shown}",
+                        f"the scale '{name}' ({scale.type}) needs {n_words} alternatives, but an item shows {n_shown}",
                         "use a rating scale (likert, slider, magnitude), or other items",
                     )
     c.drop_repeats()

@@ -36,13 +36,13 @@ class TemplateAbout:
 
 def all_about_templates() -> list[TemplateAbout]:
     """The templates by the questions that they answer, the most asked first."""
-    found: list[tuple[int, TemplateAbout]] = []
+    templates: list[tuple[int, TemplateAbout]] = []
     for name in template_names():
         about, picture = _HERE / name / "about.json", _HERE / name / "picture.webp"
-        told = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {}
-        entry = TemplateAbout(name, told.get("question", ""), picture if picture.is_file() else None)
-        found.append((told.get("place", len(found) + 100), entry))
-    return [entry for _, entry in sorted(found, key=lambda one: one[0])]
+        content = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {}
+        entry = TemplateAbout(name, content.get("question", ""), picture if picture.is_file() else None)
+        templates.append((content.get("place", len(templates) + 100), entry))
+    return [entry for _, entry in sorted(templates, key=lambda numbered: numbered[0])]
 
 
 def copy_template(name: str, target: Path) -> list[Path]:

@@ -125,7 +125,7 @@ def folder_files(folder: Path) -> tuple[list[Path], list[Path]]:
 
 def _is_made(folder: Path, name: Path) -> bool:
     above = [folder / parent for parent in name.parents if parent.parts]
-    return any((parent / made).is_file() for parent in above for made in (EXPORT_MANIFEST, "report.json"))
+    return any((parent / file_name).is_file() for parent in above for file_name in (EXPORT_MANIFEST, "report.json"))
 
 
 def contents(copy: Path) -> dict[str, Any]:
@@ -158,10 +158,10 @@ def contents(copy: Path) -> dict[str, Any]:
 def _pack(part: Path, manifest: dict[str, Any], entries: dict[str, Path]) -> None:
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # it names raters
     with os.fdopen(handle, "wb") as file:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as made:
-            made.writestr(MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
+            archive.writestr(MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
             for name, path in entries.items():
-                made.write(path, name)
+                archive.write(path, name)
         file.flush()
         os.fsync(file.fileno())
 

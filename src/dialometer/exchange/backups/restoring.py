@@ -216,5 +216,5 @@ def _checked(target: str | Path, manifest: dict[str, Any]) -> list[Check]:
     expected = manifest["holds"]
     is_same = held == expected
     counted = ", ".join(f"{n:,} {name}" for name, n in held.items())
-    what = counted if is_same else f"{counted}, but the backup has {expected}"
-    return [Check("restored", "ok" if is_same else "problem", what), *checks]
+    message = counted if is_same else f"{counted}, but the backup has {expected}"
+    return [Check("restored", "ok" if is_same else "problem", message), *checks]

@@ -17,9 +17,9 @@ RANK_PREFIX = "rank_"
 SCORE_PREFIX = "score_"
 
 
-def names_candidates(columns: Columns, given: Mapping[str, str]) -> bool:
+def names_candidates(columns: Columns, columns_of_roles: Mapping[str, str]) -> bool:
     """Whether a table says what was judged by question and answer: because the user says so, or because it has no item."""
-    is_meant = {"question", "answer"} <= set(given) or not columns.has("item")
+    is_meant = {"question", "answer"} <= set(columns_of_roles) or not columns.has("item")
     return is_meant and columns.has("question") and columns.has("answer")
 
 

@@ -37,16 +37,16 @@ class CandidateIndex:
         if not self.items:
             return Mismatch("the study has no candidate answers", "map a column to the item: --map item=COLUMN")
         exact, plain = _writings(question)
-        asked = self.questions.get(exact) or self.questions.get(plain)
-        if not asked:
+        questions = self.questions.get(exact) or self.questions.get(plain)
+        if not questions:
             known = dict.fromkeys(item.question for item in self.items)
             remedy = did_you_mean(question, list(known)[:200])
             return Mismatch(f"the study has no question '{_shown(question)}'", remedy, "question")
-        found = {name: items for name in asked if (items := self._answers(name, answer))}
-        if len(found) > 1:
-            remedy = f"name the question by its id: {', '.join(list(found)[:5])}"
-            return Mismatch(f"{len(found)} questions read '{_shown(question)}'", remedy, "question")
-        items = next(iter(found.values()), {})
+        matches = {name: items for name in questions if (items := self._answers(name, answer))}
+        if len(matches) > 1:
+            remedy = f"name the question by its id: {', '.join(list(matches)[:5])}"
+            return Mismatch(f"{len(matches)} questions read '{_shown(question)}'", remedy, "question")
+        items = next(iter(matches.values()), {})
         if not items:
             remedy = "add it to the items (dialometer retrieval pool --rated FILE pools every answer that a file rates)"
             return Mismatch(f"'{_shown(answer)}' is no candidate for '{_shown(question)}'", remedy, "answer")

@@ -113,11 +113,11 @@ class _AcuteTable:
             self.intake.left_out[AGAIN] += 1
             return
         self._answered.add((rater, item, criterion))
-        said = self._said(cells, item, (winner, loser), line)
+        dialogues = self._said(cells, item, (winner, loser), line)
         name = f"pairing-{item}"
-        order = [system for system in said if system in (winner, loser)] or sorted((winner, loser))
+        order = [system for system in dialogues if system in (winner, loser)] or sorted((winner, loser))
         for system in order:
-            yield TextRecord(line=line, item=name, system=system, turns=said.get(system, ()))
+            yield TextRecord(line=line, item=name, system=system, turns=dialogues.get(system, ()))
         shown_at_ms, answered_at_ms = self.cell.times(cells, line)
         yield JudgmentRecord(
             line=line,

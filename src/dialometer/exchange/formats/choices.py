@@ -85,9 +85,9 @@ class Choices(ImportFormat):
 
     def recognises(self, path: Path, header: Sequence[str]) -> bool:
         """A column for rater, strategy, question and choice each, and none for two systems."""
-        found = _usual_columns(header, self.roles)
+        roles = _usual_columns(header, self.roles)
         sides = {"system_a", "system_b", "model_a", "model_b", "crs1", "crs2", "value"}
-        return set(NEEDED) <= set(found) and not sides & {name.strip().lower() for name in header}
+        return set(NEEDED) <= set(roles) and not sides & {name.strip().lower() for name in header}
 
     def declared(self, path: Path) -> Mapping[str, Any]:
         """The two versions, and that a study with these data is one of controlled pairs."""
@@ -132,10 +132,10 @@ class _ChoiceTable:
         self.intake = intake
         usual = _usual_columns(header, roles)
         taken = set(intake.options.columns.values())
-        given = {role: column for role, column in usual.items() if column not in taken} | dict(intake.options.columns)
+        columns = {role: column for role, column in usual.items() if column not in taken} | dict(intake.options.columns)
         if intake.options.criteria:
-            given = {role: column for role, column in given.items() if role not in ("question", "choice")}
-        self.columns = Columns.bind(header, given, roles)
+            columns = {role: column for role, column in columns.items() if role not in ("question", "choice")}
+        self.columns = Columns.bind(header, columns, roles)
         self.cell = CellReader(intake, self.columns)
         n_before = intake.problems.n_errors
         self.cell.check_roles(HEADER_LINE)
@@ -177,17 +177,17 @@ class _ChoiceTable:
                 )
         times = (shown_at_ms, answered_at_ms)
         for answer in answer_records(self.questions, cells, line=line, rater=rater, times=times):
-            given = _same_word(answer.raw) if answer.question == "gender" else answer.raw
-            yield replace(answer, raw=given, is_unasked=answer.question not in self.named)
+            value = _same_word(answer.raw) if answer.question == "gender" else answer.raw
+            yield replace(answer, raw=value, is_unasked=answer.question not in self.named)
 
     def _choices(self, cells: Cells, line: int) -> Iterator[_Choice]:
         if not self.criteria:
             question = self.cell.needed(cells, "question", line)
             text = self.cell.text(cells, "choice", line)
-            asked = [_Choice(question, text, self.cell.column("choice"))] if question else []
+            questions = [_Choice(question, text, self.cell.column("choice"))] if question else []
         else:
-            asked = [_Choice(own.name, cells[own.column].strip(), own.column) for own in self.criteria]
-        for choice in asked:
+            questions = [_Choice(own.name, cells[own.column].strip(), own.column) for own in self.criteria]
+        for choice in questions:
             if not is_missing(choice.text):
                 yield choice
             else:
@@ -196,9 +196,9 @@ class _ChoiceTable:
     def _version(self, text: str, cells: Cells, column: str, line: int) -> str:
         """The version that a word means; empty, and reported, where it means none."""
         word = text.lower()
-        named = {self.columns.text(cells, role).lower(): role for role in (EXPERIMENTAL, CONTROL)}
-        if word in named:
-            return named[word]
+        roles_by_label = {self.columns.text(cells, role).lower(): role for role in (EXPERIMENTAL, CONTROL)}
+        if word in roles_by_label:
+            return roles_by_label[word]
         if word in VOTE_WORDS:
             return VOTE_WORDS[word]
         if self.columns.has(EXPERIMENTAL) and not self.columns.has(CONTROL) and word in SIDES:
@@ -221,15 +221,15 @@ class _ChoiceTable:
 
     def _questions(self) -> list[CriterionColumn]:
         """What is known about raters: the columns given, and gender and age where they are."""
-        asked = find_columns(self.intake, self.columns, self.intake.options.questions, HEADER_LINE)
-        taken = {question.column for question in asked}
-        self.named = {question.name for question in asked}
+        columns = find_columns(self.intake, self.columns, self.intake.options.questions, HEADER_LINE)
+        taken = {question.column for question in columns}
+        self.named = {question.name for question in columns}
         usual = [
             CriterionColumn(role, self.columns.by_role[role])
             for role in ("gender", "age")
             if self.columns.by_role.get(role, "") not in ("", *taken)
         ]
-        return [*usual, *asked]
+        return [*usual, *columns]
 
     def _check_choices(self) -> None:
         for role in () if self.criteria or self.intake.options.criteria else ("question", "choice"):

@@ -277,8 +277,8 @@ def _factor_columns(header: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 @lru_cache(maxsize=4_096)
-def _levels(given: Condition) -> Condition:
-    return tuple((name, level) for name, level in given if level)
+def _levels(condition: Condition) -> Condition:
+    return tuple((name, level) for name, level in condition if level)
 
 
 @lru_cache(maxsize=16_384)

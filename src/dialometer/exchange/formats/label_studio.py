@@ -58,9 +58,9 @@ class LabelStudio(ImportFormat):
         except OSError:
             return False
         text = head.text.lstrip()
-        named = ('"annotations"', '"from_name"', '"result"')
+        keys = ('"annotations"', '"from_name"', '"result"')
         is_flat = all(f'"{name}"' in text for name in _FLAT)
-        return text.startswith("[") and (all(name in text for name in named) or is_flat)
+        return text.startswith("[") and (all(name in text for name in keys) or is_flat)
 
     def records(self, intake: Intake) -> Iterator[Record]:
         """One judgment for each answered field."""
@@ -133,19 +133,19 @@ def _flat(entry: Mapping[str, Any], number: int, answers: FormAnswers, intake: I
         intake.wrong(number, "nothing says which item was answered", AGAIN)
 
 
-def _flat_value(given: object) -> object:
+def _flat_value(value: object) -> object:
     """The answer itself: a text, or an object such as ``[{"rating": 4}]``, which CSV writes as JSON."""
-    if isinstance(given, str) and given[:1] in "[{":
+    if isinstance(value, str) and value[:1] in "[{":
         with suppress(ValueError, RecursionError):
-            given = json.loads(given)
-    given = _single(given)
-    if isinstance(given, dict):
-        return _single(next((given[name] for name in _VALUES.values() if name in given), None))
-    return given
+            value = json.loads(value)
+    value = _single(value)
+    if isinstance(value, dict):
+        return _single(next((value[name] for name in _VALUES.values() if name in value), None))
+    return value
 
 
-def _single(given: object) -> object:
-    return given[0] if isinstance(given, list) and len(given) == 1 else given
+def _single(value: object) -> object:
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _answers(
@@ -168,10 +168,10 @@ def _answers(
         answers.intake.wrong(line, "nothing says who answered", AGAIN)
 
 
-def _clean(given: object, line: int, intake: Intake) -> str:
+def _clean(value: object, line: int, intake: Intake) -> str:
     """A name as text; empty where there is none or it holds characters that cannot be stored, which is reported."""
     try:
-        return clean_text(str(given)) if isinstance(given, str | int) else ""
+        return clean_text(str(value)) if isinstance(value, str | int) else ""
     except ValueError as error:
         intake.wrong(line, f"a name holds a {error}", "remove the character")
         return ""

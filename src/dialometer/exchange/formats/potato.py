@@ -91,10 +91,10 @@ def _labels(file: Path, intake: Intake) -> Iterator[tuple[str, str, Any, int]]:
                 intake.wrong(number, "the id of an item cannot be read", "copy the file again")
 
 
-def _name(given: object) -> str:
+def _name(value: object) -> str:
     """A name as text; empty where there is none, or none that can be stored."""
     with suppress(ValueError):
-        return clean_text(str(given)) if isinstance(given, str | int) else ""
+        return clean_text(str(value)) if isinstance(value, str | int) else ""
     return ""
 
 
@@ -102,8 +102,8 @@ def _values(labels: Any) -> dict[str, object]:
     """Answers by field. A label that is ticked is an answer by its name, any other value is the answer itself."""
     entries: dict[str, list[tuple[str, object]]] = {}
     if isinstance(labels, Mapping):
-        for schema, named in labels.items():
-            inner = named.get("labels", named) if isinstance(named, Mapping) else {"": named}
+        for schema, names in labels.items():
+            inner = names.get("labels", names) if isinstance(names, Mapping) else {"": names}
             if isinstance(inner, Mapping):
                 entries[str(schema)] = [(str(name), value) for name, value in inner.items()]
     for pair in labels if isinstance(labels, list) else ():
@@ -111,8 +111,8 @@ def _values(labels: Any) -> dict[str, object]:
         if isinstance(label, Mapping) and {"schema", "name"} <= set(label):
             entries.setdefault(str(label["schema"]), []).append((str(label["name"]), value))
     values: dict[str, object] = {}
-    for schema, given in entries.items():
-        chosen = [_answer(name, value) for name, value in given if not _is_unticked(value)]
+    for schema, answers in entries.items():
+        chosen = [_answer(name, value) for name, value in answers if not _is_unticked(value)]
         if chosen:
             values[schema] = chosen[0] if len(chosen) == 1 else chosen
     return values

@@ -125,14 +125,14 @@ class _PairTable:
         cells, line = row.cells, row.line
         item = self.cell.text(cells, "item", line) if self.has_items else f"{self.intake.source.stem}-{number:04d}"
         rater = self.cell.needed(cells, "rater", line) if self.columns.has("rater") else f"pair-{number}"
-        told = self.columns.text(cells, "context")
-        said = {
-            which: self.sides.turns(as_messages(self.columns.text(cells, which), told), line, which)
+        context = self.columns.text(cells, "context")
+        responses = {
+            which: self.sides.turns(as_messages(self.columns.text(cells, which), context), line, which)
             for which in (CHOSEN, REJECTED)
         }
         if not item or not rater:
             return
-        if not all(said.values()):
+        if not all(responses.values()):
             self.intake.left_out[NO_TEXT_LEFT] += 1
             return
         order = (CHOSEN, REJECTED) if _is_even(item) else (REJECTED, CHOSEN)
@@ -143,7 +143,7 @@ class _PairTable:
         if not self.has_systems:
             about |= {side: f"{item}.{which}" for side, which in zip((FIRST, SECOND), order, strict=True)}
         for which in order:
-            yield TextRecord(line=line, item=item, system=systems[which], turns=said[which], about=about)
+            yield TextRecord(line=line, item=item, system=systems[which], turns=responses[which], about=about)
         _, answered_at_ms = self.cell.times(cells, line)
         yield JudgmentRecord(
             line=line,

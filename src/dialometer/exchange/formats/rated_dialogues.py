@@ -51,8 +51,8 @@ class RatedDialogues(ImportFormat):
         try:
             first = first_record(source.head())
             about = first.get("metadata") if isinstance(first, dict) else None
-            named = {*header, *(about if isinstance(about, dict) else ())}
-            return bool({RATING, CONVAI2_RATING} & named) and len(recognised_formats(source)) == 1
+            names = {*header, *(about if isinstance(about, dict) else ())}
+            return bool({RATING, CONVAI2_RATING} & names) and len(recognised_formats(source)) == 1
         except (ReadError, OSError):
             return False
 

@@ -164,24 +164,24 @@ class _VoteTable:
     def look_ahead(self) -> None:
         """Go through the table once: what items are, and which other columns tell something about them."""
         read = {*self.columns.by_role.values(), *(question.column for question in self.questions), *WINNERS, *REPEATED}
-        others = [column for column in self.columns.header if column not in read]
+        unread = [column for column in self.columns.header if column not in read]
         has_items = "item" in self.columns.by_role
         for row in table_rows(self.intake.source, Problems(str(self.intake.path)), ()) if has_items else ():
             item, a, b, turn = (self.columns.text(row.cells, role) for role in ("item", "a", "b", "turn"))
             self.repeated.add(item, frozenset((a, b)), turn)
         known: dict[str, list[str]] = {}
         varying: set[str] = set()
-        if has_items and others:
+        if has_items and unread:
             for number, row in enumerate(table_rows(self.intake.source, Problems(str(self.intake.path)), ()), start=1):
                 a, b = (self.columns.text(row.cells, role) for role in ("a", "b"))
                 item = self._item(row.cells, a, b, row.line, number)
-                cells = [row.cells[name] for name in others]
+                cells = [row.cells[name] for name in unread]
                 before = known.setdefault(item, cells)
                 if before is not cells and before != cells:
-                    varying |= {name for name, old, new in zip(others, before, cells, strict=True) if old != new}
-        self.about = [name for name in others if name not in varying]
+                    varying |= {name for name, old, new in zip(unread, before, cells, strict=True) if old != new}
+        self.about = [name for name in unread if name not in varying]
         header, kept = set(self.columns.header), set(self.about)  # a table may have thousands of columns
-        self.intake.unread += [name for name in (*others, *REPEATED) if name in header and name not in kept]
+        self.intake.unread += [name for name in (*unread, *REPEATED) if name in header and name not in kept]
         if self.about:
             self.intake.used["kept with the item"] = some_columns(self.about)
 
@@ -258,8 +258,8 @@ class _VoteTable:
         if not text:
             self.intake.left_out[NO_ANSWER] += 1
             return ""
-        named = {self.columns.by_role.get("a"): a, self.columns.by_role.get("b"): b}
-        meant = side_of_vote(text, a, b) or named.get(text, "")
+        system_columns = {self.columns.by_role.get("a"): a, self.columns.by_role.get("b"): b}
+        meant = side_of_vote(text, a, b) or system_columns.get(text, "")
         if meant:
             return meant
         if is_missing(text):

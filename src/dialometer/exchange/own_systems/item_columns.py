@@ -220,7 +220,7 @@ def places_for(kind: ItemKind, column: str, systems: Sequence[str]) -> list[tupl
 
 def guessed_places(table: ItemTable, kind: ItemKind, systems: Sequence[str]) -> dict[str, str]:
     """Which column is probably what; what describes the item is kept as further information."""
-    wanted = {
+    places_by_name = {
         "responses": "context",
         "transcript_pair": "context",
         "candidate": "context",
@@ -228,7 +228,7 @@ def guessed_places(table: ItemTable, kind: ItemKind, systems: Sequence[str]) -> 
         "chat": "scenario",
         "arena": "scenario",
     }
-    main = wanted.get(kind, "")
+    main = places_by_name.get(kind, "")
     guesses: dict[str, str] = {}
     allowed = {key for key, _ in (*_PLACES[kind], *_COUNTS, *_COMMON)}
     for column in table.columns:
@@ -265,20 +265,20 @@ def _guessed_systems(
         return {}
     key = _PER_SYSTEM[kind][0]
     if kind == "candidate":
-        said = next(
+        response_column = next(
             (column for column in [*rest, *table.columns] if plain_name(column) in RESPONSE or column == LAST), None
         )
-        named = {column: f"rank:{system_name(column)}" for column in rest if system_name(column) in systems}
-        return ({said: "candidate"} if said else {}) | named
+        ranked = {column: f"rank:{system_name(column)}" for column in rest if system_name(column) in systems}
+        return ({response_column: "candidate"} if response_column else {}) | ranked
     responses = [column for column in rest if plain_name(column) in RESPONSE]
     if kind == "responses" and has_system and responses:
         return {responses[0]: "response"}
     known = [column for column in rest if system_name(column) in systems]
-    others = [column for column in rest if plain_name(column) not in ABOUT and _varies(table, column)]
+    texts = [column for column in rest if plain_name(column) not in ABOUT and _varies(table, column)]
     if LAST in table.columns and kind == "responses":
         return {LAST: f"{key}:{system_name(Path(table.file.removesuffix('.gz')).stem, 'system')}"}
     least, most = (2, 2) if kind == "transcript_pair" else (1 if responses else 2, MAX_SYSTEMS)
-    chosen = known if len(known) >= 2 else others if least <= len(others) <= most else []
+    chosen = known if len(known) >= 2 else texts if least <= len(texts) <= most else []
     return {column: f"{key}:{system_name(column, 'system')}" for column in chosen}
 
 
@@ -305,7 +305,7 @@ def items_from_table(
         rows = [dict(cells) for _, cells in table.rows[:n_rows]]
         return NewItems(rows, [line for line, _ in table.rows[:n_rows]], table.file, _named_systems(rows, systems))
     builder = _ItemBuilder(kind, places, speakers, default_system)
-    made = NewItems([], [], table.file, notes=list(table.notes))
+    new = NewItems([], [], table.file, notes=list(table.notes))
     by_key: dict[str, dict[str, Any]] = {}
     is_long = kind == "responses" and "response" in places.values()
     for number, (line, cells) in enumerate(table.rows[:n_rows], start=1):
@@ -315,15 +315,15 @@ def items_from_table(
                 by_key[key].setdefault("responses", {}).update(item.get("responses", {}))
                 continue
             by_key[key] = item
-            made.rows.append(item)
-            made.lines.append(line)
+            new.rows.append(item)
+            new.lines.append(line)
     if is_long and n_rows is not None and n_rows < len(table.rows):  # further rows may belong to the last item
-        made.rows, made.lines = made.rows[:-1] or made.rows, made.lines[:-1] or made.lines
-    made.systems = _named_systems(made.rows, systems)
-    made.speakers = builder.new_speakers
+        new.rows, new.lines = new.rows[:-1] or new.rows, new.lines[:-1] or new.lines
+    new.systems = _named_systems(new.rows, systems)
+    new.speakers = builder.new_speakers
     if builder.n_hidden:
-        made.notes.append(f"{builder.n_hidden:,} system prompts and tool messages are not shown to raters")
-    return made
+        new.notes.append(f"{builder.n_hidden:,} system prompts and tool messages are not shown to raters")
+    return new
 
 
 def items_from_files(files: Sequence[Path], kind: ItemKind) -> NewItems:
@@ -346,18 +346,18 @@ def items_from_files(files: Sequence[Path], kind: ItemKind) -> NewItems:
 
 def _named_systems(rows: Sequence[Mapping[str, Any]], known: Sequence[str]) -> dict[str, str]:
     """The systems that items name, in the order of the study's own, then as they come."""
-    named: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for row in rows:
         sides = [row[side].get("system") for side in ("a", "b") if isinstance(row.get(side), dict)]
-        found = [
+        columns = [
             *(row.get("responses") or {}),
             *(row.get("ranks") or {}),
             row.get("system"),
             *(row.get("systems") or []),
             *sides,
         ]
-        named |= {str(name): str(name) for name in found if isinstance(name, str) and name}
-    return {name: name for name in (*(one for one in known if one in named), *named)}
+        labels |= {str(name): str(name) for name in columns if isinstance(name, str) and name}
+    return {name: name for name in (*(one for one in known if one in labels), *labels)}
 
 
 class _ItemBuilder:
@@ -441,17 +441,17 @@ class _ItemBuilder:
                 else turns_of_text(text, self._is_speaker) or [{"role": speaks, "text": text}]
             )
         turns = []
-        for given in value if isinstance(value, list) else [value]:
-            turn = given if isinstance(given, dict) else {"role": "user", "text": str(given)}
-            who = str(turn.get("speaker") or turn.get("role") or turn.get("from") or "user")
-            if who.casefold() in HIDDEN and who not in self.speakers:
+        for entry in value if isinstance(value, list) else [value]:
+            turn = entry if isinstance(entry, dict) else {"role": "user", "text": str(entry)}
+            speaker = str(turn.get("speaker") or turn.get("role") or turn.get("from") or "user")
+            if speaker.casefold() in HIDDEN and speaker not in self.speakers:
                 self.n_hidden += 1
                 continue
             text = _words(turn.get("text") or turn.get("content") or turn.get("value"))
             parts = {name: turn[name] for name in PART_KEYS if turn.get(name)}
             known = turn.get("role") if turn.get("speaker") else None  # as the reader of dialogues says
-            role = next((role for role in ROLES if role == known), usual_role(who) or "person")
-            turns.append({"speaker": self._speaker(who, role), "text": text, **parts})
+            role = next((role for role in ROLES if role == known), usual_role(speaker) or "person")
+            turns.append({"speaker": self._speaker(speaker, role), "text": text, **parts})
         return turns
 
     def _is_speaker(self, name: str) -> bool:
@@ -463,9 +463,9 @@ class _ItemBuilder:
         own = [known for known, of in {**self.speakers, **self.new_speakers}.items() if of == role]
         if role != "person" and own:
             return own[0]
-        said = {"user": "User", "agent": "Assistant"}.get(role, name)
-        self.new_speakers.setdefault(said, role)
-        return said
+        label = {"user": "User", "agent": "Assistant"}.get(role, name)
+        self.new_speakers.setdefault(label, role)
+        return label
 
 
 def turns_of_text(text: str, is_speaker: Callable[[str], bool] = lambda _: False) -> list[dict[str, str]]:

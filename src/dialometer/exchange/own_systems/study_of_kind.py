@@ -298,12 +298,12 @@ def _changes(
     n_shown, minutes = (
         _session(items, len(kind.criteria)) if kind.item_kind != "chat" else (len(systems), 4 * len(systems) + 2)
     )
-    asked = {question["scale"] for part in ("pre_questionnaire", "post_questionnaire") for question in spec[part]}
+    scales = {question["scale"] for part in ("pre_questionnaire", "post_questionnaire") for question in spec[part]}
     rules = [rule for rule in spec["quality"] if rule["rule"] in kind.rules]
     for rule in rules:
         for check in rule.get("checks", ()):
             check["after_item"] = min(4, n_shown)
-            asked.add(check["scale"])
+            scales.add(check["scale"])
     if any(item.get("is_gold") for item in items):
         accepted = [{"criterion": "fit", "at_least": 3}]
         rules.append({"rule": "gold", "acceptable": accepted, "n_allowed_failures": 1, "action": "flag"})
@@ -321,7 +321,7 @@ def _changes(
         "description": kind.description,
         **{key: value for key, value in own.items() if key != "design"},
         "items": {"kind": kind.item_kind, "file": "items.jsonl"},
-        "scales": {**kind.scales, **{key: scale for key, scale in spec["scales"].items() if key in asked}},
+        "scales": {**kind.scales, **{key: scale for key, scale in spec["scales"].items() if key in scales}},
         "criteria": [dict(criterion) for criterion in kind.criteria],
         "design": own.get("design") or {key: value for key, value in design.items() if value is not None},
         "quality": rules,

@@ -14,10 +14,10 @@ SHOWN_BY_ITEMS = frozenset({"responses", "transcript_pair", "dialogue"})
 
 
 def with_items(
-    given: Mapping[str, Any], new: NewItems, kind: ItemKind, *, is_more: bool = False
+    content: Mapping[str, Any], new: NewItems, kind: ItemKind, *, is_more: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
     """The data of a study file with these items in place of its own, or beside them with ``is_more``; and what changed."""
-    data: dict[str, Any] = copy.deepcopy(dict(given))
+    data: dict[str, Any] = copy.deepcopy(dict(content))
     notes: list[str] = []
     own = [system for system in data.get("systems") or () if isinstance(system, dict)]
     known = [system.get("name") for system in own]
@@ -70,8 +70,8 @@ def _fit_design(data: dict[str, Any], rows: Sequence[Mapping[str, Any]], notes: 
         if (design.get("n_practice_items") or 0) > n_practice:
             design["n_practice_items"] = n_practice
             notes.append(f"Items for practice: {n_practice}")
-        given = design.get("items_per_rater")
-        if isinstance(given, int) and given > len(rows) - n_practice:
+        items_per_rater = design.get("items_per_rater")
+        if isinstance(items_per_rater, int) and items_per_rater > len(rows) - n_practice:
             design["items_per_rater"] = "all"
             notes.append("Every rater gets all items")
     ids = {row.get("id") for row in rows}

@@ -115,8 +115,8 @@ class _Answered:
         for row, text in self.rows:
             key = getattr(row, name)
             if key in table:
-                what = f"the id '{row.id}'" if name == "id" else "the same context"
-                message = f"{what} was given on line {table[key][0].line}"
+                where = f"the id '{row.id}'" if name == "id" else "the same context"
+                message = f"{where} was given on line {table[key][0].line}"
                 problems.of_record([problems.problem(message, remedy="keep one response for each", line=row.line)])
             else:
                 table[key] = (row, text)
@@ -152,22 +152,22 @@ class OutputReader:
     # One file with all systems.
 
     def _one_file(
-        self, path: Path, wanted: Sequence[str], names: NewNames
+        self, path: Path, systems: Sequence[str], names: NewNames
     ) -> tuple[list[dict[str, Any]], dict[str, str]]:
         problems = Problems(str(path))
         rows = list(self._rows(path, problems))
         problems.finish()
         column = next((name for name in (rows[0].cells if rows else ()) if plain_name(name) in SYSTEM), "")
-        if column and not wanted and (_response_column(rows) or _are_whole(rows)):
+        if column and not systems and (_response_column(rows) or _are_whole(rows)):
             self.notes.append(f"the column '{column}' names the system of each row")
             return self._row_each(path, rows, column, names)
         is_items = bool(rows) and all(isinstance(row.cells.get("responses"), dict) for row in rows)
-        columns = list(wanted) if wanted else self._systems_of(rows, path, is_items=is_items)
+        columns = list(systems) if systems else self._systems_of(rows, path, is_items=is_items)
         labels = {names.name(column): column for column in columns}
         items = []
         for row in rows:
-            given = row.cells["responses"] if is_items else row.cells
-            texts = {name: self._text(given.get(column)) for name, column in labels.items()}
+            responses = row.cells["responses"] if is_items else row.cells
+            texts = {name: self._text(responses.get(column)) for name, column in labels.items()}
             missing = [labels[name] for name, text in texts.items() if not text]
             if missing:
                 problems.of_record(
@@ -427,8 +427,8 @@ def _with_ids(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _shared(answered: Mapping[str, _Answered], by: str) -> tuple[dict[str, dict[str, tuple[_Row, str]]], list[str]]:
     """Each system's rows by id or by context, and what all of them have."""
     tables = {name: rows.by(by) for name, rows in answered.items()}
-    first, *others = tables.values()
-    return tables, [key for key in first if all(key in table for table in others)]
+    first, *rest = tables.values()
+    return tables, [key for key in first if all(key in table for table in rest)]
 
 
 def _response_column(rows: Sequence[_Row]) -> str:

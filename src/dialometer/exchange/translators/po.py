@@ -49,8 +49,8 @@ def read_po(content: str) -> tuple[str, list[TranslatedText]]:
             remedy = "every entry has msgctxt, msgid and msgstr, as 'dialometer translate export' writes them"
             raise ImportFileError([Problem("this entry is not whole", remedy, line=number)])
         if not entry["msgid"] and not entry.get("msgctxt"):
-            found = re.search(r"^Language:\s*(\S+)", entry["msgstr"], re.MULTILINE)
-            language = found[1].replace("_", "-") if found else ""
+            header = re.search(r"^Language:\s*(\S+)", entry["msgstr"], re.MULTILINE)
+            language = header[1].replace("_", "-") if header else ""
         else:
             text = "" if entry.get("fuzzy") else entry["msgstr"]
             texts.append(TranslatedText(entry.get("msgctxt", ""), entry["msgid"], text))

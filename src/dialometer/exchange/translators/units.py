@@ -62,12 +62,12 @@ class TakenOver:
     @property
     def in_words(self) -> str:
         """What was taken over, as a sentence."""
-        said = [f"{self.n_new} new", f"{self.n_changed} changed", f"{self.n_same} as before", f"{self.n_empty} empty"]
+        counts = [f"{self.n_new} new", f"{self.n_changed} changed", f"{self.n_same} as before", f"{self.n_empty} empty"]
         if self.outdated:
-            said.append(f"{len(self.outdated)} of an earlier text")
+            counts.append(f"{len(self.outdated)} of an earlier text")
         if self.unknown:
-            said.append(f"{len(self.unknown)} that the study does not have")
-        return ", ".join(said)
+            counts.append(f"{len(self.unknown)} that the study does not have")
+        return ", ".join(counts)
 
 
 def take_over(study: Study, language: str, name: str, content: bytes) -> TakenOver:

@@ -56,8 +56,8 @@ def read_xliff(content: str) -> tuple[str, list[TranslatedText]]:
     for unit in root.iter(_tag("trans-unit")):
         source, target = unit.find(_tag("source")), unit.find(_tag("target"))
         is_ready = target is not None and target.get("state", "translated") not in NOT_READY
-        said = "".join(target.itertext()) if target is not None and is_ready else ""
-        texts.append(TranslatedText(unit.get("id", ""), "".join(source.itertext()) if source is not None else "", said))
+        text = "".join(target.itertext()) if target is not None and is_ready else ""
+        texts.append(TranslatedText(unit.get("id", ""), "".join(source.itertext()) if source is not None else "", text))
     return language, texts
 
 

@@ -55,8 +55,12 @@ class BattlesReader(Reader):
 
 
 def _about(row: Mapping[str, Any]) -> dict[str, Any]:
-    said = {said_column(row, side) for side in SIDES}
-    told = {prompt_column(row)} if not any(name.startswith(("conversation_", "messages_")) for name in said) else set()
-    used = {*SYSTEMS.values(), *WINNERS, *REPEATED, *said, *told}
+    responses = {said_column(row, side) for side in SIDES}
+    prompts = (
+        {prompt_column(row)}
+        if not any(name.startswith(("conversation_", "messages_")) for name in responses)
+        else set()
+    )
+    used = {*SYSTEMS.values(), *WINNERS, *REPEATED, *responses, *prompts}
     winner = row.get("winner") or winner_in(row)
     return {**{name: value for name, value in row.items() if name not in used}, "winner": winner or None}

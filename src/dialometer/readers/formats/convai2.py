@@ -51,13 +51,13 @@ def _draft(record: JsonRecord, about_file: Mapping[str, Any], problems: Problems
         faults.append(problems.problem(message, line=record.line, column=record.column, field=field))
 
     def score(key: str, allowed: range) -> int | None:
-        given = value.get(key)
-        if given in _NOT_GIVEN:
+        rating = value.get(key)
+        if rating in _NOT_GIVEN:
             return None
-        if isinstance(given, bool) or not isinstance(given, int) or given not in allowed:
-            fault(f"'{key}' must be {allowed[0]} to {allowed[-1]} or null, not {given!r}", key)
+        if isinstance(rating, bool) or not isinstance(rating, int) or rating not in allowed:
+            fault(f"'{key}' must be {allowed[0]} to {allowed[-1]} or null, not {rating!r}", key)
             return None
-        return given
+        return rating
 
     metadata: dict[str, Any] = {
         "rating": score("eval_score", range(1, 6)),
@@ -81,5 +81,5 @@ def _draft(record: JsonRecord, about_file: Mapping[str, Any], problems: Problems
 def _turn(turn: dict[str, Any], place: str) -> TurnDraft:
     said_by = turn.get("sender_class") or turn.get("sender")
     speaker = _SPEAKERS.get(said_by, said_by) if isinstance(said_by, str) else said_by
-    others = {key: value for key, value in turn.items() if key not in _OWN_TURN_KEYS}
-    return TurnDraft(speaker, turn.get("text"), place=place, speaker_key="sender", others=others)
+    metadata = {key: value for key, value in turn.items() if key not in _OWN_TURN_KEYS}
+    return TurnDraft(speaker, turn.get("text"), place=place, speaker_key="sender", others=metadata)

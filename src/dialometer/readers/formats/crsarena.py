@@ -40,11 +40,11 @@ def _draft(record: JsonRecord, problems: Problems) -> DialogueDraft:
     value: dict[str, Any] = record.value
     faults: list[Problem] = []
 
-    def expect(given: object, kind: type, field: str) -> Any:
-        if isinstance(given, kind):
-            return given
-        wanted = kind_of(kind())
-        message = f"'{field}' must be {wanted}, not {kind_of(given)}"
+    def expect(content: object, kind: type, field: str) -> Any:
+        if isinstance(content, kind):
+            return content
+        expected = kind_of(kind())
+        message = f"'{field}' must be {expected}, not {kind_of(content)}"
         faults.append(problems.problem(message, line=record.line, column=record.column, field=field))
         return kind()
 
@@ -55,9 +55,9 @@ def _draft(record: JsonRecord, problems: Problems) -> DialogueDraft:
         **{key: other for key, other in value.items() if key not in _OWN_KEYS},
     }
     turns = []
-    for index, given in enumerate(expect(value.get("conversation"), list, "conversation")):
+    for index, turn_data in enumerate(expect(value.get("conversation"), list, "conversation")):
         field = f"conversation[{index}]"
-        turn = expect(given, dict, field)
+        turn = expect(turn_data, dict, field)
         said_by = turn.get("participant")
         speaker = _SPEAKERS.get(said_by, said_by) if isinstance(said_by, str) else said_by
         others = {key: other for key, other in turn.items() if key not in _OWN_TURN_KEYS}

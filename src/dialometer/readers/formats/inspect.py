@@ -52,14 +52,14 @@ class InspectReader(Reader):
 
 def _draft(sample: dict[str, Any], about: dict[str, Any], record: JsonRecord, problems: Problems) -> DialogueDraft:
     epoch = sample.get("epoch")
-    given = sample.get("id")
+    sample_id = sample.get("id")
     is_first = epoch in (None, 1)
     metadata = {name: about[name] for name in _ABOUT_EVAL if about.get(name) is not None}
     metadata |= {name: sample[name] for name in _ABOUT_SAMPLE if sample.get(name) not in (None, {}, [])}
     metadata |= _scores(sample.get("scores"))
     if "model" in metadata:
         metadata["system"] = metadata["model"]
-    draft = DialogueDraft(given if is_first else f"{given}.{epoch}", [], line=record.line, metadata=metadata)
+    draft = DialogueDraft(sample_id if is_first else f"{sample_id}.{epoch}", [], line=record.line, metadata=metadata)
     attached = sample.get("attachments")
     messages = _resolved(_messages(sample), attached if isinstance(attached, dict) else {})
     return Chat(draft, problems).read(messages, "messages")
@@ -69,12 +69,12 @@ def _messages(sample: dict[str, Any]) -> Any:
     """The messages; a log without them has the input and the model's output."""
     if sample.get("messages"):
         return sample["messages"]
-    asked = sample.get("input")
-    before = asked if isinstance(asked, list) else [{"role": "user", "content": asked}] if asked else []
+    prompt = sample.get("input")
+    before = prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}] if prompt else []
     output = sample.get("output")
     choices = output.get("choices") if isinstance(output, dict) else None
-    said = [choice.get("message") for choice in choices or [] if isinstance(choice, dict)]
-    return [*before, *(message for message in said[:1] if isinstance(message, dict))]
+    replies = [choice.get("message") for choice in choices or [] if isinstance(choice, dict)]
+    return [*before, *(message for message in replies[:1] if isinstance(message, dict))]
 
 
 def _scores(scores: Any) -> dict[str, Any]:

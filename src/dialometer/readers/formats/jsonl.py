@@ -43,17 +43,17 @@ class JsonlReader(Reader):
 def draft_of(record: JsonRecord, problems: Problems) -> DialogueDraft:
     """One object's draft with everything that is wrong in its shape; the writer checks its own lines by this too."""
     shape = _Shape(record.line, problems)
-    fields, others = shape.keys(record.value, KEYS, "")
-    if others:
-        problems.assume(f"further keys are kept in the dialogue's metadata: {', '.join(map(repr, others))}"[:200])
+    fields, extras = shape.keys(record.value, KEYS, "")
+    if extras:
+        problems.assume(f"further keys are kept in the dialogue's metadata: {', '.join(map(repr, extras))}"[:200])
     turns = shape.list_of(fields.get("turns"), "turns") if "turns" in fields else shape.missing("turns")
     drafts = []
     for index, turn in enumerate(turns):
         where = f"turns[{index}]"
         values, about = shape.keys(_as_turn(turn), TURN_KEYS, where)
         if isinstance(turn, dict):
-            given = (values.get("speaker"), values.get("text"), values.get("role"))
-            draft = TurnDraft(*given, place=where, others=about)
+            speaker_fields = (values.get("speaker"), values.get("text"), values.get("role"))
+            draft = TurnDraft(*speaker_fields, place=where, others=about)
             draft.tool_calls, draft.media = (values.get(name) for name in PART_KEYS)
             drafts.append(draft)
     return DialogueDraft(
@@ -62,7 +62,7 @@ def draft_of(record: JsonRecord, problems: Problems) -> DialogueDraft:
         line=record.line,
         system_prompt=fields.get("system_prompt", ""),
         speakers=shape.roles(fields.get("speakers", {})),
-        metadata={**others, **shape.mapping(fields.get("metadata", {}), "metadata")},
+        metadata={**extras, **shape.mapping(fields.get("metadata", {}), "metadata")},
         faults=shape.faults,
     )
 
@@ -105,14 +105,14 @@ class _Shape:
     def keys(self, value: object, known: list[str], field: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """The known keys of an object, and the others; a misspelt one is a fault, since it would be missed."""
         fields = self.mapping(value, field)
-        others = {name: content for name, content in fields.items() if name not in known}
-        for name in others:
+        extras = {name: content for name, content in fields.items() if name not in known}
+        for name in extras:
             nearest = difflib.get_close_matches(name[:50], [key for key in known if len(key) > 3], n=1, cutoff=0.8)
             if nearest:
                 self.fault(
                     f"unknown key '{name}'", f"did you mean '{nearest[0]}'?", f"{field}.{name}" if field else name
                 )
-        return {name: content for name, content in fields.items() if name in known}, others
+        return {name: content for name, content in fields.items() if name in known}, extras
 
     def roles(self, value: object) -> dict[str, Role]:
         roles: dict[str, Role] = {}

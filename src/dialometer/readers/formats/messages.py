@@ -35,6 +35,6 @@ class MessagesReader(Reader):
         for record in objects(json_records(source, problems), problems):
             key = next((name for name in LISTS if name in record.value), LISTS[0])
             id_key = next((name for name in IDS if record.value.get(name) is not None), "")
-            others = {name: content for name, content in record.value.items() if name not in (key, id_key)}
-            draft = DialogueDraft(record.value.get(id_key), [], line=record.line, metadata=others)
+            metadata = {name: content for name, content in record.value.items() if name not in (key, id_key)}
+            draft = DialogueDraft(record.value.get(id_key), [], line=record.line, metadata=metadata)
             yield Chat(draft, problems).read(record.value.get(key), key)

@@ -64,17 +64,17 @@ def invite(people: Path, address: str) -> InvitationList:
     header, rows = read_people(people)
     is_again = TOKEN_COLUMN in header
     plain = [name for name in header if name not in (TOKEN_COLUMN, LINK_COLUMN)]
-    made, n_new = [], 0
+    invitations, n_new = [], 0
     for row in rows:
         cells = dict(zip(header, row, strict=True))
         token = cells.get(TOKEN_COLUMN, "").strip() if is_again else ""
         n_new += not token
         token = token or secrets.token_urlsafe(12)
-        made.append((*(cells[name] for name in plain), token, f"{address.rstrip('/')}/?{INVITATION}={token}"))
-    tokens = [row[-2] for row in made]
+        invitations.append((*(cells[name] for name in plain), token, f"{address.rstrip('/')}/?{INVITATION}={token}"))
+    tokens = [row[-2] for row in invitations]
     if len(set(tokens)) < len(tokens):
         raise DialometerError("two people have the same invitation", where=str(people), remedy="empty one of the cells")
-    return InvitationList((*plain, TOKEN_COLUMN, LINK_COLUMN), tuple(made), n_new)
+    return InvitationList((*plain, TOKEN_COLUMN, LINK_COLUMN), tuple(invitations), n_new)
 
 
 def add_invitations(folder: Path, tokens: set[str]) -> int:

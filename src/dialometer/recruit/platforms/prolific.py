@@ -85,7 +85,7 @@ class ProlificApi(PlatformApi):
         self.client.post(f"/submissions/{submission_id}/request-return/", body, safety="repeatable")
 
     def set_up_bonuses(self, study_id: str, amounts: Mapping[str, str]) -> BonusPayment:
-        lines = "".join(f"{who},{amount}\n" for who, amount in amounts.items())
+        lines = "".join(f"{participant},{amount}\n" for participant, amount in amounts.items())
         content = _object(
             self.client.post("/submissions/bonus-payments/", {"study_id": study_id, "csv_bonuses": lines})
         )

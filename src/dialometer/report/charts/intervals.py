@@ -122,8 +122,8 @@ def _lacks(estimate: Estimate, end: str) -> bool:
     return math.isinf(ends[end]) and math.isfinite(ends["high" if end == "low" else "low"])
 
 
-def _ends(rows: Sequence[Mapping[str, Any]], *others: float | None) -> list[float | None]:
-    return [*(row[key] for row in rows for key in ("value", "low", "high")), *others]
+def _ends(rows: Sequence[Mapping[str, Any]], *values: float | None) -> list[float | None]:
+    return [*(row[key] for row in rows for key in ("value", "low", "high")), *values]
 
 
 def interval_layers(

@@ -79,7 +79,7 @@ def _blocks(branches: list[WordBranch], height_px: int) -> list[dict[str, Any]]:
         for branch in members:
             if level < len(branch.words):
                 groups.setdefault(branch.words[level], []).append(branch)
-        for word, own in sorted(groups.items(), key=lambda entry: (-sum(one.n for one in entry[1]), entry[0])):
+        for word, own in sorted(groups.items(), key=lambda entry: (-sum(phrase.n for phrase in entry[1]), entry[0])):
             n = sum(branch.n for branch in own)
             rows.append(
                 {

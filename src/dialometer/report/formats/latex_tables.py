@@ -93,7 +93,7 @@ def escape(text: str) -> str:
     """Text that LaTeX prints as it stands; line breaks become spaces, other control characters go."""
     flat = re.sub(r"[ \t\n\r\f\v]+", " ", text).strip(" ")
     clean = "".join(c for c in flat if c.isprintable() or c in "\u00a0\u202f")
-    return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], clean)
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], clean)
 
 
 _LONG_CHARS = 45

@@ -26,9 +26,9 @@ _TOO_FEW = "{n} items with two ratings: at least 2 are needed; have items judged
 def label_counts(ratings: ArrayLike, labels: Sequence[Any]) -> Floats:
     """How often each item got each label of the scale (items by labels), from ratings laid out as items by raters."""
     places = as_matrix(positions(ratings, labels))
-    given = ~np.isnan(places)
-    item = np.nonzero(given)[0]
-    cells = np.bincount(item * len(labels) + places[given].astype(np.int64), minlength=len(places) * len(labels))
+    is_rated = ~np.isnan(places)
+    item = np.nonzero(is_rated)[0]
+    cells = np.bincount(item * len(labels) + places[is_rated].astype(np.int64), minlength=len(places) * len(labels))
     return cells.reshape(len(places), len(labels)).astype(np.float64)
 
 

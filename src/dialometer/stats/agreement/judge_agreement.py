@@ -69,7 +69,7 @@ def judge_agreement(
             drawn[name].append((statistic(tables[0]), statistic(tables[1])))
     whole = [part.sum(axis=0).reshape(1, n_labels, n_labels) for part in (with_judge, with_others)]
     n = [int((part.sum(axis=1) > 0).sum()) for part in (with_judge, with_others)]
-    found: dict[Coefficient, BesidePeople] = {}
+    results: dict[Coefficient, BesidePeople] = {}
     for name, (statistic, label) in statistics.items():
         values = [float(statistic(table)[0]) for table in whole]
         # Rounded, since a coefficient of 0 must not be shown as 2e-16.
@@ -87,21 +87,21 @@ def judge_agreement(
                 value, draws, n=n_things, method=label, resampled="things", seed=seed, confidence=confidence
             )
 
-        found[name] = BesidePeople(
+        results[name] = BesidePeople(
             made(values[0], replicates[0], n[0]),
             made(values[1], replicates[1], n[1]),
             made(values[0] - values[1], replicates[0] - replicates[1], n[1]),
         )
-    return found
+    return results
 
 
 def _pairs(matrix: Floats, judge: np.ndarray, n_labels: int) -> tuple[Floats, Floats]:
     """Things by cells of the table: the judge's answer with each rater's, and each rater's with each other's."""
-    given = np.stack([(matrix == place).sum(axis=1) for place in range(n_labels)], axis=1).astype(np.float64)
-    size = given.sum(axis=1)
+    counts = np.stack([(matrix == place).sum(axis=1) for place in range(n_labels)], axis=1).astype(np.float64)
+    size = counts.sum(axis=1)
     own = np.eye(n_labels)[judge]
-    with_judge = own[:, :, None] * (given / size[:, None])[:, None, :]
-    ordered = given[:, :, None] * given[:, None, :] - np.eye(n_labels) * given[:, None, :]
+    with_judge = own[:, :, None] * (counts / size[:, None])[:, None, :]
+    ordered = counts[:, :, None] * counts[:, None, :] - np.eye(n_labels) * counts[:, None, :]
     n_pairs = size * (size - 1)
     with_others = np.divide(
         ordered, n_pairs[:, None, None], out=np.zeros_like(ordered), where=n_pairs[:, None, None] > 0

@@ -72,10 +72,10 @@ def cohen_kappa(
     a, b = positions(first, labels).ravel(), positions(second, labels).ravel()
     if len(a) != len(b):
         raise NotEnoughData(f"{len(a)} and {len(b)} ratings", remedy="give the two ratings of the same items")
-    given = ~(np.isnan(a) | np.isnan(b))
-    n_missing = int((~given).sum())
+    is_rated = ~(np.isnan(a) | np.isnan(b))
+    n_missing = int((~is_rated).sum())
     notes = (f"{n_missing} of {len(a)} pairs excluded, a rating is missing",) if n_missing else ()
-    table = confusion(a[given].astype(np.int64), b[given].astype(np.int64), len(labels))
+    table = confusion(a[is_rated].astype(np.int64), b[is_rated].astype(np.int64), len(labels))
     return kappa_from_table(
         table,
         weights=weights,
@@ -332,8 +332,8 @@ def _null(
     for size in batch_sizes(places.size, n_permutations):
         shuffled = np.tile(places, (size, 1, 1))
         for column in range(places.shape[1]):
-            given = np.flatnonzero(~np.isnan(places[:, column]))
-            shuffled[:, given, column] = rng.permuted(shuffled[:, given, column], axis=1)
+            rated_items = np.flatnonzero(~np.isnan(places[:, column]))
+            shuffled[:, rated_items, column] = rng.permuted(shuffled[:, rated_items, column], axis=1)
         first, second = _choose(shuffled, rule, rng)
         cell = (np.arange(size)[:, None] * n_labels + first) * n_labels + second
         tables = np.bincount(cell.ravel(), minlength=size * n_labels**2).reshape(size, n_labels, n_labels)

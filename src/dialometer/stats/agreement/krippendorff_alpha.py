@@ -51,8 +51,8 @@ def krippendorff_alpha(
     if labels is not None and level in ("interval", "ratio"):
         points = np.array([float(value) for value in labels])
         matrix = np.where(np.isnan(matrix), np.nan, points[np.nan_to_num(matrix).astype(np.int64)])
-    given = ~np.isnan(matrix)
-    is_pairable = given.sum(axis=1) >= 2
+    is_rated = ~np.isnan(matrix)
+    is_pairable = is_rated.sum(axis=1) >= 2
     n = int(is_pairable.sum())
     notes = []
     if n < len(matrix):
@@ -135,9 +135,9 @@ def interval_alpha(
 
 def _value_counts(matrix: Floats) -> tuple[Floats, Floats]:
     """The distinct values and how often each item got each (items by values)."""
-    given = ~np.isnan(matrix)
-    values, code = np.unique(matrix[given], return_inverse=True)
-    item = np.nonzero(given)[0]
+    is_rated = ~np.isnan(matrix)
+    values, code = np.unique(matrix[is_rated], return_inverse=True)
+    item = np.nonzero(is_rated)[0]
     cells = np.bincount(item * len(values) + code.ravel(), minlength=len(matrix) * len(values))
     return values, cells.reshape(len(matrix), len(values)).astype(np.float64)
 

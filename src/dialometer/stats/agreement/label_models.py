@@ -67,8 +67,10 @@ def code_labels(
         raise NotEnoughData("no labels", where="labels", remedy="collect judgments first")
     known = tuple(classes) if classes is not None else tuple(sorted(set(map(str, label))))
     place = {name: k for k, name in enumerate(known)}
-    for given in set(map(str, label)) - set(known):
-        raise DialometerError(f"unknown label '{given}'", where="labels", remedy=did_you_mean(given, list(known)))
+    for unknown_label in set(map(str, label)) - set(known):
+        raise DialometerError(
+            f"unknown label '{unknown_label}'", where="labels", remedy=did_you_mean(unknown_label, list(known))
+        )
     raters, rater_codes = np.unique(np.asarray(rater, dtype=np.str_), return_inverse=True)
     items, item_codes = np.unique(np.asarray(item, dtype=np.str_), return_inverse=True)
     return Labels(
@@ -77,7 +79,7 @@ def code_labels(
         classes=known,
         rater=rater_codes.astype(np.intp),
         item=item_codes.astype(np.intp),
-        label=np.array([place[str(given)] for given in label], dtype=np.intp),
+        label=np.array([place[str(unknown_label)] for unknown_label in label], dtype=np.intp),
     )
 
 
@@ -143,7 +145,7 @@ def dawid_skene(
     check_informative(labels, "Dawid-Skene")
     n_raters, n_classes = len(labels.raters), len(labels.classes)
     column = labels.rater * n_classes + labels.label
-    given = csr_array((np.ones(labels.n), (column, labels.item)), shape=(n_raters * n_classes, len(labels.items)))
+    indicators = csr_array((np.ones(labels.n), (column, labels.item)), shape=(n_raters * n_classes, len(labels.items)))
     votes = np.zeros((len(labels.items), n_classes))
     np.add.at(votes, (labels.item, labels.label), 1)
     posterior = votes / votes.sum(axis=1, keepdims=True)
@@ -153,8 +155,8 @@ def dawid_skene(
     while not is_converged and iteration < max_iterations:
         iteration += 1
         prior = np.maximum(posterior.mean(axis=0), _LEAST)
-        confusion = _confusion(given, posterior, n_raters, smoothing)
-        joint = np.log(prior) + given.T @ np.log(confusion).reshape(n_raters * n_classes, n_classes)
+        confusion = _confusion(indicators, posterior, n_raters, smoothing)
+        joint = np.log(prior) + indicators.T @ np.log(confusion).reshape(n_raters * n_classes, n_classes)
         total = logsumexp(joint, axis=1, keepdims=True)
         log_likelihood = float(total.sum())
         before, posterior = posterior, np.exp(joint - total)
@@ -166,7 +168,7 @@ def dawid_skene(
         classes=labels.classes,
         raters=labels.raters,
         posterior=posterior,
-        confusion=_confusion(given, posterior, n_raters, smoothing).transpose(0, 2, 1),
+        confusion=_confusion(indicators, posterior, n_raters, smoothing).transpose(0, 2, 1),
         prior=posterior.mean(axis=0),
         accuracy=accuracy,
         log_likelihood=log_likelihood,
@@ -178,9 +180,9 @@ def dawid_skene(
 def _known_classes(labels: Labels, known: Mapping[str, str]) -> tuple[Codes, Floats]:
     """The places of items whose class is known, and the classes as rows of a posterior."""
     places = [place for place, item in enumerate(labels.items) if item in known]
-    for given in {known[labels.items[place]] for place in places} - set(labels.classes):
+    for unknown_label in {known[labels.items[place]] for place in places} - set(labels.classes):
         raise DialometerError(
-            f"unknown label '{given}'", where="known", remedy=did_you_mean(given, list(labels.classes))
+            f"unknown label '{unknown_label}'", where="known", remedy=did_you_mean(unknown_label, list(labels.classes))
         )
     classes = [labels.classes.index(known[labels.items[place]]) for place in places]
     return np.array(places, dtype=np.intp), np.eye(len(labels.classes))[np.array(classes, dtype=np.intp)]
@@ -194,10 +196,10 @@ def dawid_skene_accuracy(
     return dawid_skene(code_labels(rater, target, category), confidence=confidence).accuracy
 
 
-def _confusion(given: csr_array, posterior: Floats, n_raters: int, smoothing: float) -> Floats:
+def _confusion(indicators: csr_array, posterior: Floats, n_raters: int, smoothing: float) -> Floats:
     """Raters by given class by true class; each true class's column sums to 1."""
     n_classes = posterior.shape[1]
-    counts = (given @ posterior).reshape(n_raters, n_classes, n_classes) + smoothing
+    counts = (indicators @ posterior).reshape(n_raters, n_classes, n_classes) + smoothing
     counts = np.maximum(counts, _LEAST)
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 

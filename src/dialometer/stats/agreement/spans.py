@@ -77,9 +77,9 @@ def span_alpha(
         totals[k] = counts.sum(axis=1)
 
     def alpha(weights: Floats) -> Floats:
-        found = weights @ totals
-        n = found.sum(axis=1)
-        expected = n**2 - (found**2).sum(axis=1)
+        disagreement = weights @ totals
+        n = disagreement.sum(axis=1)
+        expected = n**2 - (disagreement**2).sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.where(expected > 0, 1 - (n - 1) * (weights @ disagreed) / expected, np.nan))
 
@@ -122,8 +122,8 @@ def span_f1(
     def f1(weights: Floats) -> Floats:
         common, marked, chance = (weights @ sums).T
         with np.errstate(invalid="ignore", divide="ignore"):
-            found, expected = 2 * common / marked, 2 * chance / marked
-            return np.asarray((found - expected) / (1 - expected) if is_corrected else found)
+            observed, expected = 2 * common / marked, 2 * chance / marked
+            return np.asarray((observed - expected) / (1 - expected) if is_corrected else observed)
 
     return bootstrap(
         f1, len(shared), method=method, resampled="texts", n_resamples=n_resamples, seed=seed, confidence=confidence

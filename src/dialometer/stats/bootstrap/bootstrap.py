@@ -245,8 +245,8 @@ def bootstrap_clusters(
 
 
 def _groups(clusters: ArrayLike, crossed_with: ArrayLike | None) -> list[Ints]:
-    given = [clusters] if crossed_with is None else [clusters, crossed_with]
-    groups = [np.unique(np.asarray(ids).ravel(), return_inverse=True)[1].ravel() for ids in given]
+    factors = [clusters] if crossed_with is None else [clusters, crossed_with]
+    groups = [np.unique(np.asarray(ids).ravel(), return_inverse=True)[1].ravel() for ids in factors]
     if len({len(group) for group in groups}) != 1:
         raise NotEnoughData("the two groupings have different lengths", remedy="give one cluster per row in both")
     return groups

@@ -37,10 +37,10 @@ _RULE_WORDS: dict[TieRule, str] = {"drop": "excluded", "half": "counted as half"
 def with_rules(method: str, ties: TieRule, cannot_tell: TieRule, counts: Mapping[str, int]) -> str:
     """The method of an estimate with what is done with ties and "cannot tell", as far as there are any."""
     rules = {"ties": (counts["n_ties"], ties), "“cannot tell”": (counts["n_cannot_tell"], cannot_tell)}
-    given = {name: _RULE_WORDS[rule] for name, (count, rule) in rules.items() if count}
-    if len(given) == 2 and len(set(given.values())) == 1:
-        given = {" and ".join(given): _RULE_WORDS[ties]}
-    words = ", ".join(f"{name} {rule}" for name, rule in given.items())
+    applied = {name: _RULE_WORDS[rule] for name, (count, rule) in rules.items() if count}
+    if len(applied) == 2 and len(set(applied.values())) == 1:
+        applied = {" and ".join(applied): _RULE_WORDS[ties]}
+    words = ", ".join(f"{name} {rule}" for name, rule in applied.items())
     return f"{method}; {words}" if words else method
 
 

@@ -144,9 +144,9 @@ def quantile(values: ArrayLike, share: float = 0.5, *, confidence: float = 0.95,
 
     Its confidence is at least the one asked for; where too few values are given for that, there is no interval.
     """
-    given = numbers(values)
-    is_missing = np.isnan(given)
-    ordered = np.sort(given[~is_missing])
+    array = numbers(values)
+    is_missing = np.isnan(array)
+    ordered = np.sort(array[~is_missing])
     n = len(ordered)
     method = f"sample quantile {share:g}"
     if not 0 < share < 1:

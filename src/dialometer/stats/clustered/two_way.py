@@ -178,8 +178,8 @@ def two_way_variance(
 
 def text_and_pair(things: ArrayLike) -> tuple[Ints, Ints]:
     """For judgments on two things each (judgments × 2): the numbers of all first and then all second things, and of the pairs."""
-    given = np.asarray(things)
-    thing, levels = codes(given.T.ravel())
+    ids = np.asarray(things)
+    thing, levels = codes(ids.T.ravel())
     first, second = np.split(thing, 2)
     pair, _ = codes(np.minimum(first, second) * len(levels) + np.maximum(first, second))
     return thing, pair

@@ -43,8 +43,8 @@ def two_way_homogeneity(
         return by_raters
     y, group_ids, item_ids = numbers(answers), np.asarray(groups), np.asarray(items)
     same_length(answers=y, groups=group_ids, items=item_ids)
-    given = ~np.isnan(y)
-    y, (group, _), (item, _) = y[given], codes(group_ids[given]), codes(item_ids[given])
+    is_rated = ~np.isnan(y)
+    y, (group, _), (item, _) = y[is_rated], codes(group_ids[is_rated]), codes(item_ids[is_rated])
     joined = replace(
         by_raters, method=MIN_F, statistic=math.nan, df=(), p_value=math.nan,
         details={**by_raters.details, "n_items": int(item.max()) + 1},
@@ -125,8 +125,10 @@ def two_way_differences(
             continue
         inside = (group[kept] == first).astype(np.float64)
         n_missing = int(np.sum(np.isin(group, (first, second)) & np.isnan(y)))
-        found = _difference(y[kept], inside, np.asarray(raters)[kept], item_ids[kept], level)
-        result[pair] = replace(found, label=f"{pair[0]} - {pair[1]}", notes=(*missing_note(n_missing), *found.notes))
+        difference = _difference(y[kept], inside, np.asarray(raters)[kept], item_ids[kept], level)
+        result[pair] = replace(
+            difference, label=f"{pair[0]} - {pair[1]}", notes=(*missing_note(n_missing), *difference.notes)
+        )
     return result
 
 

@@ -112,12 +112,12 @@ def cliffs_delta(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9
     )
 
 
-def _dominance(values: Floats, others: Floats) -> Floats:
+def _dominance(values: Floats, other_values: Floats) -> Floats:
     """For each value the share of others below minus the share above."""
-    ordered = np.sort(others)
+    ordered = np.sort(other_values)
     below = np.searchsorted(ordered, values, side="left")
-    above = len(others) - np.searchsorted(ordered, values, side="right")
-    return np.asarray((below - above) / len(others))
+    above = len(other_values) - np.searchsorted(ordered, values, side="right")
+    return np.asarray((below - above) / len(other_values))
 
 
 def _cliff_interval(rows: Floats, columns: Floats, a: Floats, b: Floats, confidence: float) -> tuple[float, float]:

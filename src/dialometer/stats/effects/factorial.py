@@ -95,8 +95,8 @@ class FactorialFit:
 
     def mean(self, where: Mapping[str, str] | None = None) -> Estimate:
         """Mean of the matching conditions; its interval speaks for other raters and, if items are random, other items."""
-        wanted = where or {}
-        return self._difference(self._average(wanted), _condition(wanted) or "all conditions", is_mean=True)
+        levels = where or {}
+        return self._difference(self._average(levels), _condition(levels) or "all conditions", is_mean=True)
 
     @property
     def _filled(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -283,15 +283,15 @@ def _cells(
         code, observed = codes(labels)
         same_length(**{"values": is_given, name: code})
         known = [str(level) for level in observed]
-        wanted = [str(level) for level in order.get(name, known)]
-        strange = set(known) - set(wanted)
+        levels = [str(level) for level in order.get(name, known)]
+        strange = set(known) - set(levels)
         if strange:
-            raise DialometerError(f"{name} has levels {', '.join(sorted(strange))}", remedy=f"levels are {wanted}")
-        if len(wanted) < 2:
+            raise DialometerError(f"{name} has levels {', '.join(sorted(strange))}", remedy=f"levels are {levels}")
+        if len(levels) < 2:
             raise DialometerError(f"factor {name} has one level", remedy="leave it out or name all its levels")
-        names[name] = tuple(wanted)
-        place = np.array([wanted.index(level) for level in known], dtype=np.int64)
-        cell = cell * len(wanted) + place[code[is_given]]
+        names[name] = tuple(levels)
+        place = np.array([levels.index(level) for level in known], dtype=np.int64)
+        cell = cell * len(levels) + place[code[is_given]]
     return names, cell
 
 

@@ -138,8 +138,8 @@ def g_study(ratings: ArrayLike, systems: ArrayLike, items: ArrayLike, raters: Ar
         components, method = np.maximum(moments, 0.0), "Henderson's method 1 (moments)"
     else:
         components, method = _reml(y, list(factors.values()), moments), "REML"
-    given = rater * sizes[1] + item
-    n_given = n_distinct(given)
+    cell_ids = rater * sizes[1] + item
+    n_given = n_distinct(cell_ids)
     return GStudy(
         components=dict(zip((*factors, REST), map(float, components), strict=True)),
         n=len(y),
@@ -152,7 +152,7 @@ def g_study(ratings: ArrayLike, systems: ArrayLike, items: ArrayLike, raters: Ar
         joined=joined,
         share_of_items=n_distinct(system * sizes[1] + item) / (sizes[0] * sizes[1]),
         share_of_raters=n_distinct(system * sizes[2] + rater) / (sizes[0] * sizes[2]),
-        share_of_load=n_distinct(given * sizes[0] + system) / (sizes[0] * n_given),
+        share_of_load=n_distinct(cell_ids * sizes[0] + system) / (sizes[0] * n_given),
     )
 
 
@@ -162,7 +162,7 @@ def _parts(
     """Every factor and interaction that says something of its own, coded without holes."""
     _, n_items, n_raters = sizes
     # Made one after the other: of a million ratings each takes 8 MB.
-    asked: dict[str, Callable[[], Ints]] = {
+    code_builders: dict[str, Callable[[], Ints]] = {
         "system": lambda: system,
         "system:item": lambda: codes(system * n_items + item)[0],
         "system:rater": lambda: codes(system * n_raters + rater)[0],
@@ -172,7 +172,7 @@ def _parts(
     }
     kept: dict[str, Ints] = {}
     joined = []
-    for name, coded in asked.items():
+    for name, coded in code_builders.items():
         code = coded()
         n_levels = int(code.max()) + 1
         same = REST if n_levels == len(code) else next((k for k, other in kept.items() if _is_same(code, other)), None)
@@ -246,11 +246,11 @@ def _reml(y: Floats, factors: list[Ints], start: Floats) -> Floats:
 
     smallest = 1e-4
     first = np.sqrt(np.clip(start[:-1] / max(start[-1], 1e-3 * square / n), 0.01, 100))
-    found = optimize.minimize(
+    result = optimize.minimize(
         criterion, first, jac=True, method="L-BFGS-B", bounds=[(smallest, 1e3)] * len(first),
         options={"ftol": 1e-12, "gtol": 1e-5, "maxiter": 200},
     )  # fmt: skip
-    ratios = np.asarray(found.x)
+    ratios = np.asarray(result.x)
     deviations = np.concatenate([[_LARGE], ratios])
     right = layout.gather(y, deviations)
     rest = (square - right.dot(layout.factorise(sums, deviations).solve(right))) / (n - 1)

@@ -402,11 +402,11 @@ def weighted_by_model(
     if item.max() > rater.max():
         first, second, a, b = item, rater, b, a
     n_first, n_second = int(first.max()) + 1, int(second.max()) + 1
-    given = columns if weight is None else np.asarray(columns * weight[:, None])
+    weighted_columns = columns if weight is None else np.asarray(columns * weight[:, None])
     diagonal = 1 + a * a * np.bincount(first, weights=weight, minlength=n_first)
     counts = _count_table(second, first, n_second, n_first, weight)
-    sums_first = a * _sums(list(given.T), first, n_first)
-    rest = b * _sums(list(given.T), second, n_second) - a * b * (counts @ (sums_first / diagonal[:, None]))
+    sums_first = a * _sums(list(weighted_columns.T), first, n_first)
+    rest = b * _sums(list(weighted_columns.T), second, n_second) - a * b * (counts @ (sums_first / diagonal[:, None]))
     scaled = counts @ sparse.diags_array(1 / diagonal) if sparse.issparse(counts) else counts / diagonal
     product = scaled @ counts.T
     schur = -((a * b) ** 2) * np.asarray(product.toarray() if sparse.issparse(product) else product)
@@ -416,7 +416,7 @@ def weighted_by_model(
     weighted = np.empty(columns.shape)
     for k in range(columns.shape[1]):
         levels = a * of_first[first, k] + b * of_second[second, k]
-        weighted[:, k] = given[:, k] - (levels if weight is None else levels * weight)
+        weighted[:, k] = weighted_columns[:, k] - (levels if weight is None else levels * weight)
     return weighted
 
 

@@ -32,9 +32,9 @@ class _AtLook(str):
 
 def at_look(correction: Correction, look: SequentialLook) -> Correction:
     """The correction at a look: p-values and intervals then hold at every look too. It keeps its name."""
-    made = _AtLook(correction)
-    made.look = look
-    return cast("Correction", made)
+    corrected_at_look = _AtLook(correction)
+    corrected_at_look.look = look
+    return cast("Correction", corrected_at_look)
 
 
 def look_of(correction: Correction) -> SequentialLook | None:

@@ -43,9 +43,9 @@ class Normalised:
         """The account in sentences, for a report."""
         sentences = []
         if self.n_replaced:
-            what = f"{self.n_zero} zero and {self.n_negative} negative"
+            counts = f"{self.n_zero} zero and {self.n_negative} negative"
             sentences.append(
-                f"{self.n_replaced} of {what} estimates replaced by half of the rater's smallest positive one"
+                f"{self.n_replaced} of {counts} estimates replaced by half of the rater's smallest positive one"
             )
         if self.n_excluded:
             sentences.append(f"{self.n_excluded} zero or negative estimates excluded, because they have no logarithm")
@@ -140,10 +140,10 @@ def _make_positive(numbers: Floats, rater: Ints, n_raters: int, zeros: ZeroRule)
 
 
 def _extremes(numbers: Floats, rater: Ints, n_raters: int) -> tuple[Floats, Floats]:
-    given = ~np.isnan(numbers)
+    is_rated = ~np.isnan(numbers)
     low, high = np.full(n_raters, np.inf), np.full(n_raters, -np.inf)
-    np.minimum.at(low, rater[given], numbers[given])
-    np.maximum.at(high, rater[given], numbers[given])
+    np.minimum.at(low, rater[is_rated], numbers[is_rated])
+    np.maximum.at(high, rater[is_rated], numbers[is_rated])
     return low, high
 
 
@@ -160,11 +160,11 @@ def _transform(numbers: Floats, rater: Ints, n_raters: int, method: Normalisatio
         spread = high - low
         centre = low
     else:
-        given = ~np.isnan(numbers)
-        count = np.bincount(rater[given], minlength=n_raters)
-        centre = np.bincount(rater[given], weights=numbers[given], minlength=n_raters) / np.maximum(count, 1)
-        deviation = (numbers - centre[rater])[given]
-        square = np.bincount(rater[given], weights=deviation**2, minlength=n_raters)
+        is_rated = ~np.isnan(numbers)
+        count = np.bincount(rater[is_rated], minlength=n_raters)
+        centre = np.bincount(rater[is_rated], weights=numbers[is_rated], minlength=n_raters) / np.maximum(count, 1)
+        deviation = (numbers - centre[rater])[is_rated]
+        square = np.bincount(rater[is_rated], weights=deviation**2, minlength=n_raters)
         spread = np.sqrt(square / np.maximum(count - 1, 1)) if method.endswith("_z") else np.ones(n_raters)
     result = (numbers - centre[rater]) / np.where(spread > 0, spread, 1.0)[rater]
     is_flat = np.isin(rater, constant) & ~np.isnan(numbers)

@@ -121,8 +121,8 @@ def fit_ordinal(ratings: ArrayLike, design: ArrayLike, factors: Mapping[str, Arr
         raise NotEnoughData("the fixed effects cannot be separated", remedy="fill every condition with raters")
     used, notes = distinguishable(factors, len(values))
     model = _Model(rating.ravel(), len(categories), fixed, [used[name] for name in used])
-    found, deviations = _maximise(model)
-    return _described(model, found, deviations, tuple(used), tuple(factors), tuple(map(float, categories)), notes)
+    parameters, deviations = _maximise(model)
+    return _described(model, parameters, deviations, tuple(used), tuple(factors), tuple(map(float, categories)), notes)
 
 
 def distinguishable(factors: Mapping[str, ArrayLike], n: int) -> tuple[dict[str, Ints], tuple[str, ...]]:
@@ -261,7 +261,7 @@ class _Model:
         rows_above[inner, self.rating[inner]] = 1.0
         rows_below[outer, self.rating[outer] - 1] = 1.0
         weighted_above, weighted_below = w_above[:, None] * rows_above, w_below[:, None] * rows_below
-        made = np.zeros((len(parameters), len(parameters)))
+        hessian = np.zeros((len(parameters), len(parameters)))
         plain = weighted_above.T @ rows_above + weighted_below.T @ rows_below
         middle = np.flatnonzero(~(self.is_lowest | self.is_highest))
         apart = rows_above[middle] - rows_below[middle]
@@ -272,13 +272,13 @@ class _Model:
             meeting = (weighted_above + weighted_below).T
             right = [self.blocks.gather(column, deviations) for column in meeting]
             solved = [factorised.solve(column) for column in right]
-            plain -= np.array([[one.dot(other) for other in solved] for one in right])
+            plain -= np.array([[left.dot(other) for other in solved] for left in right])
             known = np.array(self.blocks.sizes) - factorised.traces()
-            made[range(self.n_plain, len(made)), range(self.n_plain, len(made))] = np.maximum(
+            hessian[range(self.n_plain, len(hessian)), range(self.n_plain, len(hessian))] = np.maximum(
                 2 * known**2 / np.array(self.blocks.sizes), 0.5
             )
-        made[: self.n_plain, : self.n_plain] = plain
-        return np.asarray(made + 1e-6 * float(np.trace(plain)) / self.n_plain * np.eye(len(made)))
+        hessian[: self.n_plain, : self.n_plain] = plain
+        return np.asarray(hessian + 1e-6 * float(np.trace(plain)) / self.n_plain * np.eye(len(hessian)))
 
     def settled(self, parameters: Floats) -> Floats:
         """Deviations that agree with the effects found with them (a step of the EM algorithm, taken half as far again)."""
@@ -306,33 +306,33 @@ def _log_shares(upper: Floats, lower: Floats, predictor: Floats) -> float:
 
 def _maximise(model: _Model) -> tuple[Floats, list[int]]:
     """The parameters with the highest likelihood; deviations that gain nothing over zero are dropped one by one."""
-    found = model.start()
+    parameters = model.start()
     for _ in range(4):
-        gradient = model.evaluate(found)[1]
-        step = np.linalg.solve(model.curvature(found), gradient)
+        gradient = model.evaluate(parameters)[1]
+        step = np.linalg.solve(model.curvature(parameters), gradient)
         step[model.n_plain :] = 0.0
-        moved = found + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-12))
-        found = model.settled(moved if np.all(np.diff(moved[: model.n_thresholds]) > 0.01) else found)
-    found, value = _climb(model, found)
+        moved = parameters + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-12))
+        parameters = model.settled(moved if np.all(np.diff(moved[: model.n_thresholds]) > 0.01) else parameters)
+    parameters, value = _climb(model, parameters)
     while model.kept:
-        deviations = np.exp(found[model.n_plain :])
+        deviations = np.exp(parameters[model.n_plain :])
         smallest = int(np.argmin(deviations))
         if deviations[smallest] > SMALLEST_DEVIATION:
             break
         kept = list(model.kept)
-        reduced, lower = _without(model, found, smallest)
+        reduced, lower = _without(model, parameters, smallest)
         if lower < value - 1e-6:
             model.use(kept)
-            model.evaluate(found)
+            model.evaluate(parameters)
             break
-        found, value = reduced, lower
-    return found, list(model.kept)
+        parameters, value = reduced, lower
+    return parameters, list(model.kept)
 
 
-def _without(model: _Model, found: Floats, place: int) -> tuple[Floats, float]:
+def _without(model: _Model, parameters: Floats, place: int) -> tuple[Floats, float]:
     """The maximum with one more standard deviation held at zero."""
     model.use([j for number, j in enumerate(model.kept) if number != place])
-    return _climb(model, np.delete(found, model.n_plain + place))
+    return _climb(model, np.delete(parameters, model.n_plain + place))
 
 
 def _climb(model: _Model, start: Floats) -> tuple[Floats, float]:
@@ -371,37 +371,39 @@ def _climb(model: _Model, start: Floats) -> tuple[Floats, float]:
 
 def _described(
     model: _Model,
-    found: Floats,
+    parameters: Floats,
     kept: list[int],
     names: tuple[str, ...],
-    asked: tuple[str, ...],
+    random_terms: tuple[str, ...],
     categories: tuple[float, ...],
     notes: tuple[str, ...],
 ) -> OrdinalFit:
     """One or two Newton steps with the observed information, which also gives the covariance."""
-    information = _information(lambda x: model.evaluate(x)[1], found)
+    information = _information(lambda x: model.evaluate(x)[1], parameters)
     while np.linalg.eigvalsh(information)[0] <= 0:
         if not kept:
             raise NotEnoughData("the ordinal model has no clear maximum", remedy="collect more judgments")
-        found, _ = _without(model, found, int(np.argmin(found[model.n_plain :])))  # flat at its lower end: call it zero
+        parameters, _ = _without(
+            model, parameters, int(np.argmin(parameters[model.n_plain :]))
+        )  # flat at its lower end: call it zero
         kept = list(model.kept)
-        information = _information(lambda x: model.evaluate(x)[1], found)
+        information = _information(lambda x: model.evaluate(x)[1], parameters)
     for _ in range(3):
-        value, gradient = model.evaluate(found)
+        value, gradient = model.evaluate(parameters)
         step = np.linalg.solve(information, gradient)
-        if np.abs(step).max() < 1e-8 or model.evaluate(found + step)[0] < value - 1e-10:
+        if np.abs(step).max() < 1e-8 or model.evaluate(parameters + step)[0] < value - 1e-10:
             break
-        found = found + step
-    value, _ = model.evaluate(found)
+        parameters = parameters + step
+    value, _ = model.evaluate(parameters)
     p = model.n_thresholds
     zero = [name for place, name in enumerate(names) if place not in kept]
     sizes = {name: int(model.factors[place].max()) + 1 for place, name in enumerate(names)}
-    by_name = dict(zip([names[j] for j in kept], np.exp(found[model.n_plain :]).tolist(), strict=True))
+    by_name = dict(zip([names[j] for j in kept], np.exp(parameters[model.n_plain :]).tolist(), strict=True))
     return OrdinalFit(
         categories=categories,
-        thresholds=found[:p],
-        coefficients=found[p : model.n_plain],
-        deviations={name: by_name.get(name, 0.0) for name in asked if name in names},
+        thresholds=parameters[:p],
+        coefficients=parameters[p : model.n_plain],
+        deviations={name: by_name.get(name, 0.0) for name in random_terms if name in names},
         covariance=np.asarray(np.linalg.inv(information), dtype=np.float64),
         log_likelihood=value,
         n=model.n,

@@ -101,13 +101,13 @@ class RandomBlocks:
 
     def spread(self, effects: Effects, deviations: Floats) -> Floats:
         """A b: the sum of the effects of each judgment."""
-        made = np.zeros(self.n)
+        vector = np.zeros(self.n)
         flat = effects.blocks.ravel()
         for j in self.family:
-            made += deviations[j] * flat[self.flat[j]]
+            vector += deviations[j] * flat[self.flat[j]]
         for j in self.others:
-            made += deviations[j] * effects.rest[self.column[j]]
-        return made
+            vector += deviations[j] * effects.rest[self.column[j]]
+        return vector
 
     def of_factor(self, effects: Effects, j: int) -> Floats:
         """The effect of one factor at each judgment, in units of its standard deviation."""
@@ -206,15 +206,15 @@ class Factorised:
             ).reshape(shape)
         else:
             inside, rest = np.diagonal(parts[0], axis1=1, axis2=2), np.diag(parts[2])
-        made = np.empty(len(layout.sizes))
+        traces = np.empty(len(layout.sizes))
         flat = inside.ravel()
         for j in layout.family:
-            made[j] = float(flat[layout.levels[j]].sum())
+            traces[j] = float(flat[layout.levels[j]].sum())
         start = 0
         for j in layout.others:
-            made[j] = float(rest[start : start + layout.sizes[j]].sum())
+            traces[j] = float(rest[start : start + layout.sizes[j]].sum())
             start += layout.sizes[j]
-        return made
+        return traces
 
     def _half_inverse(self) -> Floats:
         """L^-1, where L L' is what the blocks leave of the rest."""
@@ -226,15 +226,15 @@ class Factorised:
         parts = self.inverse_parts()
         width, q = layout.width, layout.n_rest
         inside, between, rest = (part.ravel() for part in parts)
-        made = np.zeros(layout.n)
+        leverages = np.zeros(layout.n)
         for place, j in enumerate(layout.family):
             for k in layout.family[place:]:
                 twice = 1.0 if j == k else 2.0
-                made += twice * deviations[j] * deviations[k] * inside[layout.flat[j] * width + layout.place[k]]
+                leverages += twice * deviations[j] * deviations[k] * inside[layout.flat[j] * width + layout.place[k]]
             for k in layout.others:
-                made += 2 * deviations[j] * deviations[k] * between[layout.flat[j] * q + layout.column[k]]
+                leverages += 2 * deviations[j] * deviations[k] * between[layout.flat[j] * q + layout.column[k]]
         for place, j in enumerate(layout.others):
             for k in layout.others[place:]:
                 twice = 1.0 if j == k else 2.0
-                made += twice * deviations[j] * deviations[k] * rest[layout.column[j] * q + layout.column[k]]
-        return made, self.traces(parts)
+                leverages += twice * deviations[j] * deviations[k] * rest[layout.column[j] * q + layout.column[k]]
+        return leverages, self.traces(parts)

@@ -256,5 +256,5 @@ def _divisions(places: tuple[int, ...], sizes: Sequence[int]) -> Iterator[tuple[
         return
     for chosen in itertools.combinations(places, sizes[0]):
         rest = tuple(place for place in places if place not in chosen)
-        for others in _divisions(rest, sizes[1:]):
-            yield (*chosen, *others)
+        for rest_division in _divisions(rest, sizes[1:]):
+            yield (*chosen, *rest_division)

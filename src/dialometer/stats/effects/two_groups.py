@@ -116,9 +116,9 @@ def _delong(a: Floats, b: Floats, probability: float, confidence: float) -> tupl
     return 1 / (1 + math.exp(half - logit)), 1 / (1 + math.exp(-half - logit))
 
 
-def _placements(values: Floats, others: Floats) -> Floats:
+def _placements(values: Floats, other_values: Floats) -> Floats:
     """For each value the share of others below it, ties half."""
-    ordered = np.sort(others)
+    ordered = np.sort(other_values)
     below = np.searchsorted(ordered, values, side="left")
     upto = np.searchsorted(ordered, values, side="right")
-    return np.asarray((below + upto) / (2 * len(others)))
+    return np.asarray((below + upto) / (2 * len(other_values)))

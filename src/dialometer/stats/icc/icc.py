@@ -102,8 +102,10 @@ def icc(
         if kept is None:
             why = f"{int(is_missing.sum())} of {matrix.size} cells are missing; declare missing='drop_items' or 'model'"
             return unknown(chosen.name, why, n=len(matrix), label=label)
-        what, n_left_out = _left_out(matrix, kept, missing)
-        notes = (f"{n_left_out} of {matrix.shape[0 if missing == 'drop_items' else 1]} {what} excluded as incomplete",)
+        problem, n_left_out = _left_out(matrix, kept, missing)
+        notes = (
+            f"{n_left_out} of {matrix.shape[0 if missing == 'drop_items' else 1]} {problem} excluded as incomplete",
+        )
         matrix = kept
     why = _not_computable(matrix)
     if why:

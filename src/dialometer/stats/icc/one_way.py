@@ -39,8 +39,8 @@ def one_way_icc(data: OneWay, item_weights: Floats, repeats: Floats | None = Non
     """
     size = data.counts
     own = size if repeats is None else repeats
-    given = size > 0
-    safe = np.where(given, size, 1.0)
+    is_rated = size > 0
+    safe = np.where(is_rated, size, 1.0)
     total, grand = _weighted(item_weights, size), _weighted(item_weights, data.sums)
     explained = _weighted(item_weights, data.sums**2 / safe)
     own_share = _weighted(item_weights, own / safe)

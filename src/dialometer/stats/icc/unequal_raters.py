@@ -79,18 +79,18 @@ def over_raters_and_items(
     k = float(estimate.details.get("k", n_raters)) if form.is_average else 1.0
     single = estimate.value if k == 1 else _single(estimate.value, k)
     per_item = max(len(y) / len(item_ids), 2.0)
-    found = _interval(single, left, per_item, estimate.confidence, has_fixed_items=has_fixed_items)
-    if found is None:
+    interval = _interval(single, left, per_item, estimate.confidence, has_fixed_items=has_fixed_items)
+    if interval is None:
         return estimate.with_note(TOO_FEW) if estimate.has_interval else estimate
-    low, high = (spearman_brown(end, k) for end in (found.low, found.high))
+    low, high = (spearman_brown(end, k) for end in (interval.low, interval.high))
     return replace(
         estimate,
         low=low,
         high=high,
         interval_method=METHOD,
-        statistic=found.statistic,
-        df=(found.df,),
-        p_value=float(min(1.0, 2 * stats.t.sf(abs(found.statistic), found.df))),
+        statistic=interval.statistic,
+        df=(interval.df,),
+        p_value=float(min(1.0, 2 * stats.t.sf(abs(interval.statistic), interval.df))),
     )
 
 

@@ -104,13 +104,13 @@ def judged_ratings(
     ``prompts`` of which prompt it is, where several items are of one prompt: these are then dependent.
     """
     y, f = numbers(values), numbers(judge_scores)
-    named, judged = np.asarray(items), np.asarray(judge_items)
+    item_ids, judged = np.asarray(items), np.asarray(judge_items)
     of_group = np.zeros(len(y), dtype=np.int64) if groups is None else np.asarray(groups)
     of_score = np.zeros(len(f), dtype=np.int64) if judge_groups is None else np.asarray(judge_groups)
-    same_length(values=y, items=named, groups=of_group)
+    same_length(values=y, items=item_ids, groups=of_group)
     same_length(scores=f, items=judged, groups=of_score)
     is_given, is_scored = ~np.isnan(y), ~np.isnan(f)
-    item, levels = codes(np.concatenate([named[is_given], judged[is_scored]]))
+    item, levels = codes(np.concatenate([item_ids[is_given], judged[is_scored]]))
     group, names = codes(np.concatenate([of_group[is_given], of_score[is_scored]]))
     n, n_items = int(is_given.sum()), len(levels)
     stratum = np.zeros(n_items, dtype=np.int64)

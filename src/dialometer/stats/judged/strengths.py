@@ -119,7 +119,7 @@ def _clustered(rows: Floats, cluster: Ints, n: int) -> Floats:
 
 def _gradients(votes: JudgedVotes, theta: Floats) -> tuple[Floats, Floats, Floats]:
     chance, rest, w = expit(votes.rows @ theta), expit(votes.rest_rows @ theta), votes.weights
-    own, judged = (votes.rows * (w * (chance - given))[:, None] for given in (votes.vote, votes.judge))
+    own, judged = (votes.rows * (w * (chance - outcome))[:, None] for outcome in (votes.vote, votes.judge))
     return own, judged, votes.rest_rows * (rest - votes.rest_judge)[:, None]
 
 
@@ -169,7 +169,7 @@ def judged_strengths(
         if is_used:
             times = times_worth(before, after, share_rest, 1 / (1 / of_items + 1 / of_raters), level)
         results[name] = Corrected(
-            people, _without_test(only), corrected, tuned if is_used else 0.0, *(n * one for one in times)
+            people, _without_test(only), corrected, tuned if is_used else 0.0, *(n * factor for factor in times)
         )
     return results
 

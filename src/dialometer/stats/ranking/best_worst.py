@@ -127,8 +127,8 @@ class _Company:
     fit: TwoWayContrasts
 
     def weights(self, by_system: dict[int, float]) -> Floats:
-        given = np.array([by_system.get(system, 0.0) for system in self.systems])
-        return np.asarray(self.basis.T @ given)
+        by_place = np.array([by_system.get(system, 0.0) for system in self.systems])
+        return np.asarray(self.basis.T @ by_place)
 
 
 class BestWorstScores:

@@ -92,12 +92,12 @@ def split_half(
     n_splits = int(np.clip(MOST_CELLS // len(mark), FEWEST_SPLITS, N_SPLITS))
     rng = np.random.default_rng(seed)
     correlate = _correlation(thing, n_things, mark)
-    found = []
+    correlations = []
     for _ in range(n_splits):
         is_first = np.zeros(n_raters, dtype=bool)
         is_first[rng.permutation(n_raters)[: n_raters // 2]] = True
-        found.append(correlate(is_first[choices.rater][screen]))
-    known = [value for value in found if not math.isnan(value)]
+        correlations.append(correlate(is_first[choices.rater][screen]))
+    known = [value for value in correlations if not math.isnan(value)]
     if not known:
         return unknown(
             method, "no two halves share three scores that differ; have items judged by more raters", label=label

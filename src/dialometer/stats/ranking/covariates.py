@@ -100,8 +100,8 @@ def _design(votes: Votes, covariates: Floats, *, position_effect: bool) -> Float
 
 def _with_position(votes: Votes, covariates: Floats, *, position_effect: bool) -> Floats:
     """The covariates, led by a column of ones for the side that was shown first."""
-    given = np.asarray(covariates, dtype=np.float64).reshape(votes.n, -1)
-    return np.hstack([np.ones((votes.n, 1)), given]) if position_effect else given
+    columns = np.asarray(covariates, dtype=np.float64).reshape(votes.n, -1)
+    return np.hstack([np.ones((votes.n, 1)), columns]) if position_effect else columns
 
 
 def covariate_rows(votes: Votes, covariates: Floats, *, position_effect: bool) -> PairedRows:
@@ -145,14 +145,14 @@ def distinct_covariates(votes: Votes, covariates: Floats) -> list[int]:
     """The covariates that the votes can tell apart from the systems and from those before them, in order."""
     n = len(votes.systems)
     gram = PairedRows(votes, _with_position(votes, covariates, position_effect=True)).gram()
-    base, told = list(range(n + 1)), []
+    base, is_distinct = list(range(n + 1)), []
     for k in range(n + 1, len(gram)):
         shared = gram[base, k]
         rest = gram[k, k] - shared @ np.linalg.lstsq(gram[np.ix_(base, base)], shared, rcond=None)[0]
         if rest > _NEW * max(gram[k, k], 1e-300):
-            told.append(k - n - 1)
+            is_distinct.append(k - n - 1)
             base.append(k)
-    return told
+    return is_distinct
 
 
 def _read(

@@ -135,10 +135,10 @@ def _draw(votes: Votes) -> tuple[Callable[[np.random.Generator], Codes], str, in
 def _drawn_in(replicates: Floats, parameters: Floats, fit: CovariateFit, confidence: float) -> Floats:
     """Resamples whose percentiles are as far apart as the ends of the fit's intervals, where it has any."""
     estimates = [*fit.strengths, *([fit.position] if fit.position else []), *fit.coefficients]
-    wanted = np.array([estimate.high - estimate.low for estimate in estimates])
+    widths = np.array([estimate.high - estimate.low for estimate in estimates])
     low, high = np.quantile(replicates, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    is_known = np.isfinite(wanted) & (high > low)
-    factor = np.divide(wanted, high - low, out=np.ones_like(wanted), where=is_known)
+    is_known = np.isfinite(widths) & (high > low)
+    factor = np.divide(widths, high - low, out=np.ones_like(widths), where=is_known)
     return np.asarray(parameters + (replicates - parameters) * factor)
 
 

@@ -41,14 +41,14 @@ def style_counts(texts: Iterable[str]) -> tuple[int, ...]:
     for text in texts:
         prose, n_blocks = _FENCE.subn("\n", text)
         prose, n_inline = _CODE.subn(" ", prose)
-        found = (
+        counts = (
             len(text.split()),
             len(_HEADING.findall(prose)),
             len(_LIST.findall(prose)),
             len(_BOLD.findall(prose)),
             n_blocks + n_inline,
         )
-        total = [sum(pair) for pair in zip(total, found, strict=True)]
+        total = [sum(pair) for pair in zip(total, counts, strict=True)]
     return tuple(total)
 
 

@@ -195,14 +195,14 @@ class _Pieces:
         score = [factor * side for _, factor in sign]
         size = len(sign) + int(model.has_ties)
         information = np.empty((votes.n, size, size))
-        for j, (_, one) in enumerate(sign):
+        for j, (_, coefficient) in enumerate(sign):
             for k, (_, other) in enumerate(sign):
-                information[:, j, k] = one * other * spread
+                information[:, j, k] = coefficient * other * spread
         if model.has_ties:
             place.append(np.full(votes.n, n))
             score.append((votes.outcome == TIE) - tied)
-            for j, (_, one) in enumerate(sign):
-                information[:, j, -1] = information[:, -1, j] = -one * tied * lead
+            for j, (_, coefficient) in enumerate(sign):
+                information[:, j, -1] = information[:, -1, j] = -coefficient * tied * lead
             information[:, -1, -1] = tied * (1 - tied)
         scores = np.column_stack(score)
         if votes.weight is not None:

@@ -246,11 +246,11 @@ def mean_over_questions(
     With ``shares="wilson"``, a metric that is only ever 0 or 1 is a share of questions and has Wilson's interval. It has that
     interval in any case where every question has the same 0 or 1, which no resample can change.
     """
-    given = numbers(values)
-    is_without = np.isnan(given)
+    array = numbers(values)
+    is_without = np.isnan(array)
     n_without = int(is_without.sum())
-    is_kept = np.ones(len(given), dtype=bool) if unanswerable == "zero" else ~is_without
-    y = np.where(is_without, 0.0, given)[is_kept]
+    is_kept = np.ones(len(array), dtype=bool) if unanswerable == "zero" else ~is_without
+    y = np.where(is_without, 0.0, array)[is_kept]
     how = "counted as 0" if unanswerable == "zero" else "excluded"
     plural = "" if n_without == 1 else "s"
     notes = (f"{n_without} question{plural} without a right answer {how}",) if n_without else ()
@@ -304,8 +304,8 @@ def compare_questions(
     groups = np.arange(n) if dialogues is None else codes(np.asarray(dialogues)[is_given])[0]
     if np.allclose(np.bincount(groups, weights=difference), 0, atol=1e-12):
         return unknown(method, "no pair differs: the test needs at least one that does", n=n, label=label)
-    found = sign_flips(difference, groups, n_permutations=n_permutations, seed=seed, confidence=confidence)
-    low, high, how = found.low, found.high, "inverted permutation test"
+    result = sign_flips(difference, groups, n_permutations=n_permutations, seed=seed, confidence=confidence)
+    low, high, how = result.low, result.high, "inverted permutation test"
     if math.isnan(low):
         notes = (*notes, "so few questions differ that the test rejects no value: no confidence interval")
     elif np.ptp(difference) == 0 and abs(difference[0]) == 1 and np.isin(a[is_given], (0.0, 1.0)).all():
@@ -316,14 +316,14 @@ def compare_questions(
     return Estimate(
         value=float(difference.mean()),
         n=n,
-        method=f"{method}, {found.how}" if found.how else method,
+        method=f"{method}, {result.how}" if result.how else method,
         low=low,
         high=high,
         confidence=confidence,
         interval_method=f"{how} over {'questions' if dialogues is None else 'dialogues'}",
-        p_value=found.p_value,
-        seed=seed if found.n_drawn else None,
-        n_resamples=found.n_drawn,
+        p_value=result.p_value,
+        seed=seed if result.n_drawn else None,
+        n_resamples=result.n_drawn,
         label=label,
         notes=notes,
     )

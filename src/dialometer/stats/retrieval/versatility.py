@@ -82,8 +82,8 @@ def versatility(question: Sequence[str], answer: Sequence[str], rating: Sequence
             remedy="give one of each for every rating",
         )
     by_pair: dict[tuple[str, str], list[float]] = {}
-    for asked, answered, value in zip(question, answer, rating, strict=True):
-        by_pair.setdefault((asked, answered), []).append(float(value))
+    for asked_question, answered, value in zip(question, answer, rating, strict=True):
+        by_pair.setdefault((asked_question, answered), []).append(float(value))
     pairs = tuple(sorted(by_pair))
     cov = np.array([coefficient_of_variation(by_pair[pair]) for pair in pairs])
     usable = cov[~np.isnan(cov)]
@@ -99,7 +99,7 @@ def versatility(question: Sequence[str], answer: Sequence[str], rating: Sequence
         cov=cov,
         median=median,
         percentile_75=percentile_75,
-        questions=_sets([asked for asked, _ in pairs], cov, median, percentile_75),
+        questions=_sets([asked_question for asked_question, _ in pairs], cov, median, percentile_75),
         answers=_sets([answered for _, answered in pairs], cov, median, percentile_75),
         n_unusable=len(cov) - len(usable),
     )

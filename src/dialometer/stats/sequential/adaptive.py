@@ -41,7 +41,7 @@ LEAST = 1e-6
 """What is decided counts as open to this degree, so that nothing hangs on p-values next to zero."""
 
 
-def openness_of_votes(won: Floats, tied: Floats, named: Bools | None = None) -> Floats:
+def openness_of_votes(won: Floats, tied: Floats, is_compared: Bools | None = None) -> Floats:
     """How open every comparison is, systems by systems, from how often the row won against the column and how often the two tied.
 
     Strengths are fitted by least squares to the share of votes won minus lost, so that systems which never met are compared
@@ -51,10 +51,10 @@ def openness_of_votes(won: Floats, tied: Floats, named: Bools | None = None) -> 
     np.fill_diagonal(n, 0.0)
     inverse = np.linalg.pinv(np.diag(n.sum(axis=1)) - n)
     strength = inverse @ (won - won.T).sum(axis=1)
-    return _openness(strength, np.diag(inverse)[:, None] + np.diag(inverse) - 2 * inverse, named)
+    return _openness(strength, np.diag(inverse)[:, None] + np.diag(inverse) - 2 * inverse, is_compared)
 
 
-def openness_of_ratings(n: Floats, total: Floats, squares: Floats, named: Bools | None = None) -> Floats:
+def openness_of_ratings(n: Floats, total: Floats, squares: Floats, is_compared: Bools | None = None) -> Floats:
     """The same from the number of ratings of each system, their sum and their sum of squares."""
     if n.sum() < 2:
         return np.ones((len(n), len(n))) - np.eye(len(n))
@@ -64,14 +64,14 @@ def openness_of_ratings(n: Floats, total: Floats, squares: Floats, named: Bools 
     mean = (total + PRIOR_RATINGS * centre) / known
     within = squares - 2 * mean * total + n * mean**2
     variance = (within + PRIOR_RATINGS * spread) / known**2
-    return _openness(mean, variance[:, None] + variance, named)
+    return _openness(mean, variance[:, None] + variance, is_compared)
 
 
-def _openness(level: Floats, variance: Floats, named: Bools | None) -> Floats:
+def _openness(level: Floats, variance: Floats, is_compared: Bools | None) -> Floats:
     z = np.abs(level[:, None] - level) / np.sqrt(np.maximum(variance, 1e-300))
     p_values = np.maximum(2 * stats.norm.sf(z), LEAST)
-    if named is not None:
-        return np.where(named, p_values, 0.0)
+    if is_compared is not None:
+        return np.where(is_compared, p_values, 0.0)
     contends = p_values[int(np.argmax(level))]
     openness = np.minimum(contends[:, None], contends)
     np.fill_diagonal(openness, 0.0)
@@ -81,7 +81,10 @@ def _openness(level: Floats, variance: Floats, named: Bools | None) -> Floats:
 def set_chances(openness: Floats, sets: Sequence[Sequence[int]], floor: float) -> Floats:
     """The probability of each set of systems: by how open the comparisons within it are, for a single system all of its own."""
     open_ = np.array(
-        [openness[one[0]].sum() if len(one) == 1 else openness[np.ix_(one, one)].sum() / 2 for one in sets]
+        [
+            openness[systems[0]].sum() if len(systems) == 1 else openness[np.ix_(systems, systems)].sum() / 2
+            for systems in sets
+        ]
     )
     if not open_.sum() > 0:
         return np.full(len(sets), 1 / len(sets))

@@ -92,15 +92,15 @@ def bounds(
     """The bounds of the looks for a standard normal statistic, two-sided; infinite where next to nothing may be spent."""
     if any(later <= earlier for earlier, later in zip((0, *reached), reached, strict=False)):
         raise DialometerError(f"looks at {reached}", remedy="each look has more raters than the one before")
-    made: list[float] = []
+    found_bounds: list[float] = []
     walk = _Walk()
     before = 0.0
     for n in reached:
         now = spent(n / planned, alpha, spending)
-        made.append(walk.bound(n, now - before))
-        walk.go_on(n, made[-1])
+        found_bounds.append(walk.bound(n, now - before))
+        walk.go_on(n, found_bounds[-1])
         before = now
-    return tuple(made)
+    return tuple(found_bounds)
 
 
 def crossing(statistics: Sequence[float], reached: Sequence[int]) -> float:
@@ -146,6 +146,6 @@ class _Walk:
 @lru_cache(maxsize=256)
 def _table(reached: tuple[int, ...], planned: int, spending: Spending) -> tuple[Floats, Floats]:
     """For many alphas, as normal quantiles, the bound of this look; both fall as alpha grows."""
-    found = [(quantile(alpha), bounds(reached, planned, alpha, spending)[-1]) for alpha in _LEVELS]
-    kept = [(alpha, bound) for alpha, bound in found if math.isfinite(bound)] or [(math.inf, math.inf)]
+    levels = [(quantile(alpha), bounds(reached, planned, alpha, spending)[-1]) for alpha in _LEVELS]
+    kept = [(alpha, bound) for alpha, bound in levels if math.isfinite(bound)] or [(math.inf, math.inf)]
     return np.array([alpha for alpha, _ in kept]), np.array([bound for _, bound in kept])

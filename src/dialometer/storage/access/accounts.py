@@ -156,8 +156,8 @@ class Accounts(StorePart):
                 assert key is not None
                 account_id = int(key[0])
                 if row.study:
-                    given = {"account_id": account_id, "study": row.study, "role": row.role}
-                    connection.execute(insert(study_roles), given)
+                    role_row = {"account_id": account_id, "study": row.study, "role": row.role}
+                    connection.execute(insert(study_roles), role_row)
             return Account(*connection.execute(select(accounts).where(accounts.c.id == account_id)).one())
 
     # sign-ins

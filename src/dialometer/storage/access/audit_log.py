@@ -24,9 +24,9 @@ class LoggedAction:
 class AuditLog(StorePart):
     """Entries are added and read, nothing else."""
 
-    def add(self, by: str, what: str, detail: str, at_ms: int, *, study: str = "") -> None:
+    def add(self, by: str, action: str, detail: str, at_ms: int, *, study: str = "") -> None:
         """Add an entry."""
-        row = {"made_by": by, "what": what, "detail": detail, "at_ms": at_ms, "study": study}
+        row = {"made_by": by, "what": action, "detail": detail, "at_ms": at_ms, "study": study}
         with self.database.writing() as connection:
             connection.execute(insert(dashboard_log), row)
 

@@ -80,10 +80,10 @@ class Comments(StorePart):
                 first = select(comments.c.part).where(
                     comments.c.id == reply_to, comments.c.study == study, comments.c.reply_to.is_(None)
                 )
-                found = connection.scalar(first)
-                if found is None:
+                parent = connection.scalar(first)
+                if parent is None:
                     raise StorageError("there is no such comment", remedy="reload the page")
-                part = found
+                part = parent
             row = {"study": study, "part": part, "reply_to": reply_to, "text": clean, "made_by": by, "at_ms": at_ms}
             key = connection.execute(insert(comments), row).inserted_primary_key
         assert key is not None

@@ -154,8 +154,8 @@ class JudgmentTally:
         inside = judgments.c.id.between(int(known[0]), int(known[-1]))
         first = int(self.ids[n - 1]) + 1 if n else 0
         before = judgments.c.id.between(first, int(known[0]) - 1)
-        found = connection.execute(select(func.count(), func.sum(judgments.c.id)).where(inside)).one()
-        is_same = (found[0], int(found[1] or 0)) == (len(known), int(known.sum()))
+        totals = connection.execute(select(func.count(), func.sum(judgments.c.id)).where(inside)).one()
+        is_same = (totals[0], int(totals[1] or 0)) == (len(known), int(known.sum()))
         return is_same and connection.execute(select(judgments.c.id).where(before).limit(1)).first() is None
 
     def facts(self, connection: Connection, counts: Any, sources: Sequence[str] | None) -> CountingFacts:
@@ -205,8 +205,8 @@ class JudgmentTally:
         if not keys:
             return []
         chosen = used & ~left_out[self.key]
-        given, pairs = codes(self.key[chosen].astype(np.int64) * len(texts) + self.value[chosen])
-        counts = np.bincount(given, minlength=len(pairs))
+        pair_codes, pairs = codes(self.key[chosen].astype(np.int64) * len(texts) + self.value[chosen])
+        counts = np.bincount(pair_codes, minlength=len(pairs))
         read = {code: json.loads(texts[code]) for code in np.unique(pairs % len(texts)).tolist()}
         return [
             (*keys[pair // len(texts)][:4], read[pair % len(texts)], n)

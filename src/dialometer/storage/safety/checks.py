@@ -50,7 +50,7 @@ def problems_or(name: str, problems: list[str], otherwise: str) -> Check:
 
 def _orphans(connection: Connection) -> list[str]:
     """Rows that name what is not there; SQLite finds them itself, in :meth:`Store.check`."""
-    found = []
+    problems = []
     for table in metadata.sorted_tables:
         for key in table.foreign_keys:
             parent = aliased(key.column.table)
@@ -64,8 +64,8 @@ def _orphans(connection: Connection) -> list[str]:
             )
             n = connection.scalar(missing) or 0
             if n:
-                found.append(f"{n:,} rows of {table.name} refer to a missing row of {key.column.table.name}")
-    return found
+                problems.append(f"{n:,} rows of {table.name} refer to a missing row of {key.column.table.name}")
+    return problems
 
 
 def _doubled(connection: Connection) -> list[str]:
@@ -74,23 +74,25 @@ def _doubled(connection: Connection) -> list[str]:
         (judgments, ("session_id", "item_id", "criterion", "system", "turn"), not_(judgments.c.is_practice)),
         (answers, ("session_id", "part", "question"), text("1 = 1")),
     )
-    found = []
+    problems = []
     for table, names, counts in keys:
         columns = [table.c[name] for name in names]
         query = select(func.count()).where(and_(table.c.replaces.is_(None), counts)).group_by(*columns)
         twice = query.having(func.count() > 1).subquery()
         n = connection.scalar(select(func.count()).select_from(twice)) or 0
         if n:
-            found.append(f"{n:,} questions have two {table.name}")
-    return found
+            problems.append(f"{n:,} questions have two {table.name}")
+    return problems
 
 
 def _numbers_of_sessions(connection: Connection) -> Check:
     """Sessions are numbered without gaps, and none is ever removed."""
     n, last = connection.execute(select(func.count(), func.max(sessions.c.ordinal))).one()
     is_whole = n == (last or 0)
-    what = f"{n:,} sessions, numbered without a gap" if is_whole else f"{last - n:,} of {last:,} sessions are missing"
-    return Check("sessions", "ok" if is_whole else "problem", what)
+    message = (
+        f"{n:,} sessions, numbered without a gap" if is_whole else f"{last - n:,} of {last:,} sessions are missing"
+    )
+    return Check("sessions", "ok" if is_whole else "problem", message)
 
 
 def _numbers_of_rows(connection: Connection, database: Database, table: Table) -> Check:
@@ -104,16 +106,16 @@ def _numbers_of_rows(connection: Connection, database: Database, table: Table) -
     if not database.is_sqlite:
         return Check(table.name, "ok", counted)
     query = text("SELECT seq FROM sqlite_sequence WHERE name = :name")
-    given = connection.scalar(query, {"name": table.name}) or 0
+    n_rows = connection.scalar(query, {"name": table.name}) or 0
     column = withdrawals.c.n_judgments if table is judgments else withdrawals.c.n_answers
     erased = connection.scalar(select(func.sum(column))) or 0
     # Raters who declined or left before they consented had answered screening questions at most, and nobody counted them.
     unconsented = select(func.count()).where(sessions.c.rater_id.is_(None), sessions.c.state != "withdrawn")
     has_unconsented = table is answers and bool(connection.scalar(unconsented))
-    n_missing = given - n - erased
+    n_missing = n_rows - n - erased
     if n_missing < 0 or (n_missing > 0 and not has_unconsented):
-        return Check(table.name, "problem", f"{given:,} were stored, {erased:,} erased on request, {n:,} are left")
-    gone = f", {given - n:,} erased for raters who withdrew or did not consent" if given > n else ""
+        return Check(table.name, "problem", f"{n_rows:,} were stored, {erased:,} erased on request, {n:,} are left")
+    gone = f", {n_rows - n:,} erased for raters who withdrew or did not consent" if n_rows > n else ""
     return Check(table.name, "ok", f"{counted}{gone}")
 
 

@@ -50,10 +50,10 @@ def copy_to_file(source: Database, target: Path) -> None:
 
 def _copy_pages(source: Database, target: Path) -> None:
     """SQLite's own way. All pages in one step: in several, each commit of a server would begin the copy anew."""
-    with translated(source.where), source.engine.connect() as connection, closing(sqlite3.connect(target)) as made:
+    with translated(source.where), source.engine.connect() as connection, closing(sqlite3.connect(target)) as copy:
         driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
-        driver.backup(made, pages=-1)
+        driver.backup(copy, pages=-1)
 
 
 def copy_rows(source: Database, writing: Connection) -> None:
@@ -104,12 +104,12 @@ def _last_number(connection: Connection, table: Table) -> int:
     """The highest number of a table that was ever given, as far as the database knows; 0 where none was."""
     present = connection.scalar(text(f"SELECT max(id) FROM {table.name}")) or 0  # nosec B608  # our own table
     if connection.dialect.name == "sqlite":
-        given = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
+        number = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
     else:
         sequence = connection.scalar(text("SELECT pg_get_serial_sequence(:name, 'id')"), {"name": table.name})
         last = f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}"  # nosec B608  # from the database
-        given = connection.scalar(text(last))
-    return max(int(present), int(given or 0))
+        number = connection.scalar(text(last))
+    return max(int(present), int(number or 0))
 
 
 def refuse_while_connected(database: Database) -> None:
@@ -120,10 +120,10 @@ def refuse_while_connected(database: Database) -> None:
         "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
     )
     with database.reading() as connection:
-        others = connection.scalar(text(query))
-    if others:
+        n_others = connection.scalar(text(query))
+    if n_others:
         raise StorageError(
-            f"the database is in use by {others}", where=database.where, remedy="stop the server, then try again"
+            f"the database is in use by {n_others}", where=database.where, remedy="stop the server, then try again"
         )
 
 

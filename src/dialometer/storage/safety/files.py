@@ -48,9 +48,9 @@ def n_bytes_in_log(path: Path) -> int:
 def refuse_orphaned_log(path: Path) -> None:
     """Refuse a log whose database is missing or empty: SQLite would delete it with all that it holds."""
     if n_bytes_in_log(path) and not (path.exists() and path.stat().st_size):
-        what = "is empty" if path.exists() else "is missing"
+        problem = "is empty" if path.exists() else "is missing"
         raise StorageError(
-            f"the database {what}, but its write-ahead log {log_of(path).name} holds {n_bytes_in_log(path):,} bytes",
+            f"the database {problem}, but its write-ahead log {log_of(path).name} holds {n_bytes_in_log(path):,} bytes",
             where=str(path),
             remedy="bring the database back with 'dialometer restore', or move the log away to start without it",
         )
