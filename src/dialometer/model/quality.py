@@ -37,9 +37,14 @@ class CheckQuestion(Part):
     scale: str = Field(description="Name of one of the scales.")
     answer: str | int | float | list[str]
 
+    def in_words(self) -> str:
+        """The question with its right answer."""
+        right = ", ".join(self.answer) if isinstance(self.answer, list) else self.answer
+        return f"“{self.question}” (right: {right})"
+
 
 class QualityRule(Part):
-    """A rule that watches a session. ``screen_out`` ends it, ``exclude`` keeps it out of the analysis, ``flag`` only marks it.
+    """A rule that watches a session. ``screen_out`` ends it, ``exclude`` excludes it from the analysis, ``flag`` only marks it.
 
     A rule defines ``findings``; everything else has a default.
     """
@@ -74,9 +79,10 @@ class QualityRule(Part):
         """Items with a known answer that the rule judges raters by, in file order."""
         return []
 
-    def settings(self) -> dict[str, Any]:
-        """What the study file sets, for the preregistration."""
-        return self.model_dump(mode="json", exclude_defaults=True, exclude={"rule", "action", *self.withheld})
+    def in_words(self) -> str:
+        """What the rule recognises, for the preregistration; by default what the study file sets."""
+        settings = self.model_dump(mode="json", exclude_defaults=True, exclude={"rule", "action", *self.withheld})
+        return "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in settings.items())
 
     def summary(self, study: Study) -> dict[str, str | int]:
         """The settings in short, for the dashboard: lists by their length."""

@@ -26,6 +26,9 @@ class BlockList(QualityRule):
     acts: ClassVar[Literal["arrival", "live", "end"]] = "arrival"
     withheld: ClassVar[frozenset[str]] = frozenset({"file", "raters"})
 
+    def in_words(self) -> str:
+        return "an identifier on the study's list"
+
     def refuses(self, study: Study, external_id: str) -> bool:
         lines = study.texts.get(self.file, "").splitlines()
         names = {line.split("#", 1)[0].strip() for line in lines} | set(self.raters)

@@ -28,6 +28,13 @@ class Attention(QualityRule):
     n_allowed_failures: int = Field(default=0, ge=0)
     acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
 
+    def in_words(self) -> str:
+        checks = ", ".join(f"{check.in_words()} after item {check.after_item}" for check in self.checks)
+        wrong = (
+            "a wrong answer" if not self.n_allowed_failures else f"more than {self.n_allowed_failures} wrong answers"
+        )
+        return f"{wrong} to {checks}"
+
     def questions_asked(self) -> list[tuple[str, CheckQuestion]]:
         return [("attention", check) for check in self.checks]
 
@@ -53,6 +60,10 @@ class Comprehension(QualityRule):
     questions: list[CheckQuestion] = Field(min_length=1)
     attempts: int = Field(default=2, ge=1)
     acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
+
+    def in_words(self) -> str:
+        questions = ", ".join(question.in_words() for question in self.questions)
+        return f"a wrong answer to {questions} {f'in each of {self.attempts} attempts' if self.attempts > 1 else 'at once'}"
 
     def questions_asked(self) -> list[tuple[str, CheckQuestion]]:
         attempts = range(1, self.attempts + 1)

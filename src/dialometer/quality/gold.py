@@ -48,12 +48,20 @@ class Acceptable(Part):
 
         Of an answer with several parts only the part that was checked is named. ``system`` is what the judged system is called.
         """
-        question = self.criterion + (f" of {system}" if system else "") + (f": {self.point}" if self.point else "")
+        question = self.question(system)
         answer: object = value
         if isinstance(value, dict):
             score = None if self.point or scale is None else scale.number(value)
             answer = value.get(self.point or "best", "no answer") if score is None else format(round(score, 2), "g")
         return f"{question} = {answer}, expected {self.expected_words()}"
+
+    def question(self, system: str) -> str:
+        """What is judged, with the system and the point of a checklist where there is one."""
+        return self.criterion + (f" of {system}" if system else "") + (f": {self.point}" if self.point else "")
+
+    def in_words(self) -> str:
+        """What is expected, by the names of the study file."""
+        return f"{self.question(self.system)} {self.expected_words()}"
 
     def expected_words(self) -> str:
         """Which answers are acceptable."""
@@ -107,6 +115,13 @@ class Gold(QualityRule):
     positions: list[int] | Literal["random"] = Field(default="random", description="Their positions, counted from 1.")
     n_allowed_failures: int = Field(default=0, ge=0)
     acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
+
+    def in_words(self) -> str:
+        names = "the items marked as gold" if self.items is None else ", ".join(self.items)
+        given = f" ({self.per_rater} for each rater)" if self.per_rater else ""
+        failed = f"more than {self.n_allowed_failures} of them" if self.n_allowed_failures else "one of them"
+        expected = "; ".join(rule.in_words() for rule in self.acceptable)
+        return f"of {names}{given}, {failed} is answered in another way than expected: {expected}"
 
     def gold_ids(self, study: Study) -> list[str]:
         """The ids of the gold items of this rule, in file order."""

@@ -27,6 +27,12 @@ class StraightLining(QualityRule):
     share: float = Field(default=0.95, gt=0, le=1)
     at_least_n: int = Field(default=10, ge=2, description="Fewer answers on a criterion are not looked at.")
 
+    def in_words(self) -> str:
+        return (
+            f"{self.share:.0%} or more of the answers on a criterion are the same, or of the choices between systems for the "
+            f"same position on the screen; criteria with fewer than {self.at_least_n} answers are not looked at"
+        )
+
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
         systems = {system.name for system in study.spec.systems}
         answers: dict[str, list[tuple[int | float | str, bool]]] = {}

@@ -31,6 +31,10 @@ class SessionTime(QualityRule):
             raise ValueError(f"at_least_s ({self.at_least_s:g}) must be smaller than at_most_s ({self.at_most_s:g})")
         return self
 
+    def in_words(self) -> str:
+        bounds = (("less than", self.at_least_s), ("more than", self.at_most_s))
+        return f"a session of {' or '.join(f'{words} {_duration(bound)}' for words, bound in bounds if bound)}"
+
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
         if session.source == "model" or not record.visits:
             return ()
@@ -54,6 +58,9 @@ class ScreenTime(QualityRule):
     at_least_s: float = Field(gt=0)
     share_allowed: float = Field(default=0.1, ge=0, lt=1, description="Share of screens that may be faster.")
 
+    def in_words(self) -> str:
+        return f"more than {self.share_allowed:.0%} of the item screens seen for less than {_duration(self.at_least_s)}"
+
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
         if session.source == "model":
             return ()
@@ -63,3 +70,8 @@ class ScreenTime(QualityRule):
             return ()
         reason = f"{n_fast} of {len(times_s)} item screens took less than {self.at_least_s:g} s"
         return (self.finding(reason, n_fast=n_fast, n_screens=len(times_s)),)
+
+
+def _duration(seconds: float) -> str:
+    """Whole minutes as such."""
+    return f"{seconds / 60:g} minutes" if seconds > 60 and seconds % 60 == 0 else f"{seconds:g} s"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.base.wording import inside, listed, percent, question_label
+from dialometer.analysis.base.wording import inside, listed, n_of, percent, question_label
 from dialometer.analysis.families.common.assignment import method as assignment_method
 from dialometer.analysis.planning.power import DEFAULT, Setting, simulate_tests
 from dialometer.analysis.planning.power_report import assumption_words
@@ -158,7 +158,11 @@ def _design(study: Study) -> Parts:
         levels = ", ".join(level.label or level.name for level in factor.levels)
         lines.append(f"- Between raters: {factor.label or factor.name} with the levels {levels}.")
     if design.blocks:
-        blocks = ", ".join(block.title or block.name for block in design.blocks)
+        blocks = ", ".join(
+            (block.title or block.name)
+            + (f" (a rater gets {n_of(block.n_items, 'item')})" if block.n_items != "all" else "")
+            for block in design.blocks
+        )
         lines.append(f"- Within raters: the blocks {blocks}.")
     lines.append(f"- Conditions: {len(study.cells)}.")
     plan = protocol(study)
@@ -167,6 +171,8 @@ def _design(study: Study) -> Parts:
         lines.append("- Each rater gets as many items as the rater likes.")
     else:
         lines.append(f"- Each rater gets {f'{n_given} of the items' if n_given < plan.n_items else 'all items'}.")
+    if design.n_practice_items:
+        lines.append(f"- Before them: {n_of(design.n_practice_items, 'item')} for practice, not analysed.")
     if design.systems_per_item is not None:
         how = "drawn" if floor_of(study) is not None else "counterbalanced (Latin square over raters and items)"
         lines.append(f"- Of each item a rater sees the responses of {design.systems_per_item} of the systems, {how}.")
@@ -214,7 +220,14 @@ def _sampling(study: Study, n_raters: int, power: PlannedPower | None, n_collect
         wanted += f"; {spec.design.judgments_per_item} raters for each item"
     yield "Sample size", f"{wanted}."
     yield "Sample size rationale", _rationale(study, power)
-    yield "Stopping rule", f"Data collection ends when {n_raters} raters have finished{_stops(study)}"
+    per_item = n_of(spec.design.judgments_per_item or 0, "rater")
+    end = f"{n_raters} raters have finished"
+    if spec.design.judgments_per_item and spec.recruitment.quota is None:
+        where = " in each condition" if spec.design.is_quota_per_condition else ""
+        end = f"every item has been judged by {per_item}{where}"
+    excludes = any(rule.action == "exclude" for rule in spec.quality)
+    replaced = " Raters whom a rule excludes are replaced." if excludes else ""
+    yield "Stopping rule", f"Data collection ends when {end}{_stops(study)}{replaced}"
 
 
 def _stops(study: Study) -> str:
@@ -322,38 +335,25 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
         f"comparison are corrected by {correction[declared.correction]}. Bootstrap confidence intervals use "
         f"{declared.n_resamples:,} resamples with the study's seed. {about_items[declared.items]}{model}",
     )
-    yield "Data exclusion", "\n".join(f"- {_rule(rule)}" for rule in spec.quality)
+    yield "Data exclusion", "\n".join(map(_rule, spec.quality))
     yield (
         "Missing data",
         "Judgments that a rater did not give are missing and not filled in. Judgments of raters who left before the end "
         "count; those of raters who were screened out, declined or withdrew do not.",
     )
-    primary = primary_comparison(study)
-    explored = [comparison_title(comparison) for comparison in declared.comparisons if comparison.name != primary.name]
-    text = f"Confirmatory: {comparison_title(primary)}" + (
-        f"; declared beside it: {', '.join(explored)}" if explored else ""
-    )
+    titles = listed(comparison_title(comparison) + _rank(study, comparison) for comparison in declared.comparisons)
     names = listed(inside(question_label(study, name)) for name in declared.subgroups)
-    groups = f" Subgroups by {names} are explored." if names else ""
-    yield "Confirmatory and exploratory analyses", f"{text}. Everything else in the report explores.{groups}"
+    groups = f", results by {names} included" if names else ""
+    yield "Confirmatory and exploratory analyses", f"Confirmatory: {titles}. All other results are exploratory{groups}."
 
 
 def _rule(rule: QualityRule) -> str:
     follows = {
-        "screen_out": "ends the session",
-        "exclude": "keeps the rater out of the analysis",
-        "flag": "is reported, and the rater stays in",
+        "screen_out": "The session ends there.",
+        "exclude": "The rater is excluded from the analysis.",
+        "flag": "The rater is flagged and stays in the analysis.",
     }
-    settings = "; ".join(f"{name.replace('_', ' ')}: {_short(value)}" for name, value in rule.settings().items())
-    return f"**{rule.rule.replace('_', ' ')}** {follows[rule.action]}" + (f" ({settings})" if settings else "")
-
-
-def _short(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(_short(part) for part in value)
-    if isinstance(value, dict):
-        return " ".join(f"{name} {_short(part)}" for name, part in value.items())
-    return str(value)
+    return f"- **{rule.rule.replace('_', ' ').capitalize()}**: {rule.in_words()}. {follows[rule.action]}"
 
 
 def _other(study: Study, frozen: str) -> Parts:
