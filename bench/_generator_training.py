@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,7 +28,7 @@ N_TURNS = 5
 STRATEGIES = ("greedy", "beam", "sample")
 
 
-def train_one(entry: str, corpus: Corpus, out: Path, **settings: Any) -> None:
+def train_one(entry: str, corpus: Corpus, out: Path, given_sizes: Mapping[str, int], **settings: Any) -> None:
     """``NAME``, ``NAME:turns``, ``NAME@topic words`` or ``NAME+lstm+none``: trains it, then scores and answers the test split."""
     whole, _, n_topic_words = entry.partition("@")
     whole, _, turns = whole.partition(":")
@@ -43,7 +43,8 @@ def train_one(entry: str, corpus: Corpus, out: Path, **settings: Any) -> None:
                 flush=True,
             )
 
-    sizes: dict[str, Any] = {"n_turns": int(turns)} if turns else {}
+    sizes: dict[str, Any] = {**given_sizes}
+    sizes |= {"n_turns": int(turns)} if turns else {}
     sizes |= {"n_topic_words": int(n_topic_words)} if n_topic_words else {}
     sizes |= {"cell" if choice in get_args(Cell) else "attention": choice for choice in built}
     chosen = GeneratorTraining(learning_rate=LEARNING_RATE, patience=3, **settings)

@@ -161,7 +161,8 @@ def run() -> int:
         "--seeds", default="0", help="train with each of these, into a folder each where there are several"
     )
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--size", type=int, default=1024)
+    parser.add_argument("--size", type=int, default=1024, help="examples in a batch")
+    parser.add_argument("--sizes", help="sizes of the models other than their own, such as embedding=64,hidden=128")
     parser.add_argument("--reports", type=int, default=N_REPORTS)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--no-compile", action="store_true")
@@ -183,11 +184,15 @@ def run() -> int:
         return main()
     elif given.out is not None:
         seeds = [int(seed) for seed in given.seeds.split(",")]
+        sizes = {
+            name: int(size) for name, _, size in (one.partition("=") for one in (given.sizes or "").split(",")) if name
+        }
         for seed, entry in itertools.product(seeds, wanted):
             train_one(
                 entry,
                 load_corpus(given.corpus),
                 given.out / f"seed-{seed}" if len(seeds) > 1 else given.out,
+                sizes,
                 seed=seed,
                 n_epochs=given.epochs,
                 device=given.device,
