@@ -20,10 +20,10 @@ from dialometer.design.templates import template_names
 from dialometer.errors import DialometerError
 from dialometer.exchange.import_format import FORMATS
 from dialometer.exchange.importing import import_files
+from dialometer.folder_files import is_file
 from dialometer.readers import columnar, read_dialogues
 from dialometer.readers.arrays import read_arrays
 from dialometer.readers.reader import READERS
-from dialometer.readers.unpacking import is_unpacked
 
 QUICK = (
     "dialogues",
@@ -142,5 +142,5 @@ def test_half_a_character_in_the_name_of_a_criterion(tmp_path):
 
 
 def test_a_name_in_an_archive_that_no_file_can_have(tmp_path):
-    assert not is_unpacked(tmp_path, "x" * 5000)
-    assert not is_unpacked(tmp_path, "a\0b")
+    assert not is_file(tmp_path / ("x" * 5000))
+    assert not is_file(tmp_path / "a\0b")

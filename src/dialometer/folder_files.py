@@ -53,17 +53,30 @@ def read_text_inside(folder: Path, name: str, max_bytes: int = MAX_TEXT_BYTES) -
         raise FileRefused("it is not UTF-8 text", remedy="save it as UTF-8") from error
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a name that no file can have, or that is too long for one, is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_inside(place: Path, folder: Path) -> bool:
+    """Whether a file really lies in a folder, links followed."""
+    return place.resolve().is_relative_to(folder.resolve())
+
+
 def _inside(folder: Path, name: str) -> Path:
     """Where the file really is; nothing is opened before this is known to be in the folder."""
     try:
         path = (folder / name).resolve()
-        is_inside = path.is_relative_to(folder.resolve())
-        mode = path.stat().st_mode if is_inside else 0
+        is_there = is_inside(path, folder)
+        mode = path.stat().st_mode if is_there else 0
     except OSError as error:
         raise _unreadable(error) from error
     except (ValueError, RuntimeError) as error:  # a zero byte in the name, links in a circle
         raise FileRefused("it cannot be the name of a file", remedy="correct the name") from error
-    if not is_inside:
+    if not is_there:
         raise FileRefused(
             "it is outside the study's folder", remedy="copy the file into the study's folder and name it there"
         )

@@ -4,6 +4,7 @@ import json
 import socket
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from dialometer.agents.access import AgentAccess
@@ -71,7 +72,16 @@ def test_the_usual_key_of_a_model_goes_nowhere_unless_it_is_listed(system, monke
 
 NOT_PUBLIC = (
     *("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.1.2.3", "172.16.0.1", "192.168.1.1", "100.64.0.1"),
-    *("0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[fd00::1]", "[fe80::1]"),
+    *(
+        "0.0.0.0",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "[fd00::1]",
+        "[fe80::1]",
+        "[fec0::1]",
+    ),
     *("224.0.0.1", "127.1", "2130706433", "0x7f.1"),
 )
 
@@ -151,6 +161,45 @@ def test_models_are_loaded_from_the_study_or_a_listed_folder(tmp_path):
             build_agent("generator", {"bot": name}, study, NOTHING)
         assert build_agent("generator", {"bot": name}, study, AgentAccess((), (), (str(models),)))
     assert build_agent("generator", {"bot": "."}, study, NOTHING)
+
+
+def test_a_model_outside_the_study_is_not_even_looked_at(tmp_path, monkeypatch):
+    """Whether a file is there, and whether it is a model, is no editor's business either."""
+    study, hub = tmp_path / "study", tmp_path / "hub"
+    study.mkdir()
+    (tmp_path / "passwords").write_text("root")
+    (study / "link.gguf").symlink_to(tmp_path / "passwords")
+    cached = hub / "models--secret--name" / "snapshots" / "1" / "in-house.gguf"
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(b"GGUF")
+    monkeypatch.setenv("HF_HUB_CACHE", str(hub))
+    for name in (str(tmp_path / "passwords"), "../passwords", "../missing", "link.gguf", "secret/name", "*/*"):
+        with pytest.raises(ValidationError, match="outside the study's folder"):
+            build_agent("local", {"model": name}, study, NOTHING)
+    assert build_agent("local", {"model": "secret/name"}, study, AgentAccess((), (), (str(hub),)))
+
+
+@pytest.mark.parametrize(("kind", "option"), [("generator", "bot"), ("retriever", "folder"), ("local", "model")])
+def test_a_name_that_no_file_can_have_is_a_wrong_option(kind, option, tmp_path):
+    for name in ("a" * 5000, "a/" * 5000, "a\0b"):
+        with pytest.raises(ValidationError):
+            build_agent(kind, {option: name}, tmp_path, NOTHING)
+
+
+def test_agents_that_suggest_to_a_wizard_are_checked_like_any_other(tmp_path):
+    copy_template("wizard", tmp_path / "study")
+    path = tmp_path / "study" / "study.yaml"
+    spec = yaml.safe_load(path.read_text(encoding="utf-8"))
+    suggest = [
+        {"type": "http", "options": {"url": "http://127.0.0.1:5432/"}},
+        {"type": "nobody"},
+        {"type": "http", "options": {}},
+    ]
+    spec["systems"][0]["agent"] = {"type": "wizard", "options": {"suggest": suggest}}
+    path.write_text(yaml.safe_dump(spec), encoding="utf-8")
+    problems = agent_problems(load_study(tmp_path / "study"), NOTHING)
+    places = ["0.options.url", "1.type", "2.options.url"]
+    assert [p.field for p in problems] == [f"systems.0.agent.options.suggest.{place}" for place in places]
 
 
 def test_what_is_not_allowed_is_a_problem_of_the_study_with_its_line(tmp_path):

@@ -161,6 +161,17 @@ def test_agents_of_a_draft_reach_nothing_inside(ada, draft, monkeypatch):
     assert not (draft / ".versions" / "jobs").exists()
 
 
+def test_links_out_of_the_folder_are_no_files_of_the_study(ada, draft, tmp_path):
+    """Somebody who could make one, on a machine that several people use, would read what only the server can."""
+    (tmp_path / "secret.txt").write_text("s3cret")
+    for name in ("notes.md", "list.txt"):
+        (draft / name).symlink_to(tmp_path / "secret.txt")
+    (draft / "own.txt").symlink_to(draft / "consent.md")
+    for name, status in (("own.txt", 200), ("notes.md", 404), ("list.txt", 404)):
+        assert ada.client.get(f"/dashboard/studies/pairs/files/{name}").status_code == status, name
+    assert "s3cret" not in ada.client.get("/dashboard/studies/pairs/files").text
+
+
 def test_what_a_version_held_leaves_with_nobody(ada, site, draft):
     """A key that was pasted into a file and removed again is in a version still: only editors see those."""
     for text in ("The key is s3cret.", "The key is gone."):

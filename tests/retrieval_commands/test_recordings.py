@@ -73,6 +73,7 @@ def test_a_knowledge_base_names_recordings(folder: Path) -> None:
     [
         ("../secret.wav", "", "lies outside the folder"),
         ("/etc/passwd.wav", "", "lies outside the folder"),
+        (f"{'a' * 5000}.wav", "", "is missing"),
         ("C:/secret.wav", "", "lies outside the folder"),
         ("https://example.org/a.mp4", "", "is an address"),
         ("media/page.html", "", "no kind that browsers play"),

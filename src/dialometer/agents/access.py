@@ -146,7 +146,8 @@ def _ip(text: str) -> _Ip | None:
 
 
 def _is_public(ip: _Ip) -> bool:
-    return ip.is_global and not ip.is_multicast and not ip.is_reserved
+    is_site_local = isinstance(ip, ipaddress.IPv6Address) and ip.is_site_local
+    return ip.is_global and not ip.is_multicast and not ip.is_reserved and not is_site_local
 
 
 def _fits(entry: str, host: str, ip: _Ip, port: int) -> bool:

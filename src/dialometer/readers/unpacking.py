@@ -59,14 +59,6 @@ class Allowance:
             )
 
 
-def is_unpacked(folder: Path, name: str) -> bool:
-    """Whether a file of a zip is in a folder; a name that no file can have is not."""
-    try:
-        return (folder / name).is_file()
-    except (OSError, ValueError):
-        return False
-
-
 def stays_inside(name: str) -> bool:
     """Whether an entry of this name lands below the folder into which it is unpacked, on every system."""
     path = PurePosixPath(name)

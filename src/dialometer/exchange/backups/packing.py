@@ -19,8 +19,9 @@ from dialometer._version import __version__
 from dialometer.errors import DialometerError, StorageError
 from dialometer.exchange.export_folder import MANIFEST as EXPORT_MANIFEST
 from dialometer.exchange.export_folder import sha256_of
+from dialometer.folder_files import is_file
 from dialometer.model.file_names import DATABASE_FILE
-from dialometer.readers.unpacking import DAMAGED, Allowance, is_unpacked, read_entry, stays_inside, unpack
+from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry, stays_inside, unpack
 from dialometer.recruit.platforms.invite import INVITATIONS_FILE
 from dialometer.storage.database import open_database
 from dialometer.storage.safety.acknowledged import ACKNOWLEDGED_FILE
@@ -197,7 +198,7 @@ def opened_backup(file: Path, near: Path) -> Iterator[tuple[Path, dict[str, Any]
                 f"the backup cannot be opened: {error}", where=str(file), remedy="copy it again, or use another one"
             ) from error
         for name, sha256 in manifest["files"].items():
-            if not is_unpacked(folder, name) or sha256_of(folder / name) != sha256:
+            if not is_file(folder / name) or sha256_of(folder / name) != sha256:
                 raise DialometerError(
                     f"{name} is not as it was written", where=str(file), remedy="copy it again, or use another one"
                 )

@@ -15,6 +15,7 @@ from dialometer.design.load import STUDY_FILE
 from dialometer.design.lock import LOCK_FILE
 from dialometer.errors import DialometerError, Problem, StorageError
 from dialometer.flow.study_check import check_all, open_study, without_errors
+from dialometer.folder_files import is_inside
 from dialometer.model.file_names import DATABASE_FILE, SIMULATION_FILE
 from dialometer.model.study import Study
 from dialometer.storage.safety.start import refuse_foreign_log, refuse_lost_answers
@@ -310,12 +311,13 @@ def _checked(folder: Path, access: AgentAccess | None) -> tuple[Study | None, li
 
 
 def study_files(folder: Path) -> list[Path]:
-    """The files that make up a study: text files, nothing hidden, no collected data."""
+    """The files that make up a study: text files, nothing hidden, no collected data, no links that lead elsewhere."""
     kinds = (".yaml", ".yml", ".jsonl", ".json", ".md", ".txt", ".csv")
     return sorted(
         path
         for path in folder.iterdir()
         if path.is_file() and path.suffix in kinds and not path.name.startswith(".") and path.name not in NOT_STUDY
+        if is_inside(path, folder)
     )
 
 

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
+from dialometer.folder_files import is_inside
 from dialometer.model.media import CONTENT_TYPES, Recording, address_of_file
 from dialometer.model.study import Study
-from dialometer.readers.recordings import is_inside
 from dialometer.readers.study_media import media_files
 
 MEDIA_PATH = "/media"
