@@ -15,6 +15,7 @@ from dialometer.errors import DialometerError
 from dialometer.exchange.inventory import EXPLAINED, NOT_STORED
 from dialometer.exchange.own_systems.item_columns import _COMMON, _COUNTS, _PLACES
 from dialometer.flow.review import _NOT_FINISHED
+from dialometer.model.item import KIND_WORDS
 from dialometer.quality import RULES as QUALITY_RULES
 from dialometer.storage.access.accounts import ROLES
 from dialometer.web.dashboard.app import _STATUSES
@@ -137,7 +138,7 @@ def of_lists() -> set[str]:
         NOT_STORED
     )
     found |= set(_NOT_FINISHED.values()) | set(ENDED) | {words for _, words in PLACES}
-    found |= {name.replace("_", " ") for name in QUALITY_RULES.names()}
+    found |= {name.replace("_", " ") for name in QUALITY_RULES.names()} | set(KIND_WORDS.values())
     found |= {" ".join(load_study(template_folder(one.name)).spec.description.split()) for one in all_about_templates()}
     return found | {one.question for one in all_about_templates() if one.question}
 

@@ -139,6 +139,71 @@ def test_the_library_is_inserted_with_its_source(ada, parent):
     assert ada.post("/studies/mine/form/criteria", {"_do": "insert criteria nothing"}).status == 422
 
 
+def spec_in(folder):
+    """What the study file says."""
+    return parse_yaml((folder / "study.yaml").read_text(), "").data
+
+
+@pytest.fixture
+def form(ada, parent):
+    """A draft whose form was opened: what a browser sends back from a step, with the mark of what was opened."""
+    copy_template("likert", parent / "likert")
+
+    def opened(step):
+        page = ada.get(f"/studies/likert/form/{step}").page
+        shown = StudyForm(SCHEMA, spec_in(parent / "likert"))
+        return typed_as_shown(shown) | {"base": re.search(r'name="base" value="([0-9a-f]+)"', page)[1]}
+
+    return opened
+
+
+def test_two_people_at_one_form_lose_nothing(ada, parent, form):
+    mine, theirs = form("study"), form("study")
+    ada.post("/studies/likert/form/study", {**theirs, "title": "Their title"})
+    ada.post("/studies/likert/form/study", {**mine, "contact": "me@example.com"})
+    assert "it holds both changes now" in ada.text
+    spec = spec_in(parent / "likert")
+    assert (spec["title"], spec["contact"]) == ("Their title", "me@example.com")
+
+
+def test_where_two_people_change_one_field_the_second_decides(ada, parent, form):
+    mine, theirs = form("study"), form("study")
+    ada.post("/studies/likert/form/study", {**theirs, "title": "Their title", "contact": "they@example.com"})
+    ada.post("/studies/likert/form/study", {**mine, "title": "My title"})
+    assert "ada changed this too. Your text is shown: save again to keep it." in ada.text
+    assert 'value="My title"' in ada.page
+    assert 'value="they@example.com"' in ada.page
+    base = re.search(r'name="base" value="([0-9a-f]+)"', ada.page)[1]
+    assert spec_in(parent / "likert")["title"] == "Their title"
+    again = {**mine, "base": base, "title": "My title", "contact": "they@example.com"}
+    ada.post("/studies/likert/form/study", again)
+    spec = spec_in(parent / "likert")
+    assert (spec["title"], spec["contact"]) == ("My title", "they@example.com")
+
+
+def test_entries_that_came_and_went_meanwhile_are_not_mixed_up(ada, parent, form):
+    mine = form("criteria")
+    ada.post("/studies/likert/form/criteria", {**form("criteria"), "_do": "remove criteria.0"})
+    ada.post("/studies/likert/form/criteria", {**mine, "criteria.1.label": "My label"})
+    assert ada.status == 409
+    assert "not saved yet" in ada.text
+    assert "My label" in ada.page
+    names = [one["name"] for one in spec_in(parent / "likert")["criteria"]]
+    assert names == ["fluency", "helpfulness"]
+    ada.post("/studies/likert/form/design", {**form("design"), "design.judgments_per_item": "7"})
+    assert "Saved." in ada.text
+
+
+def test_a_change_on_disk_is_not_written_over(ada, parent, form):
+    mine = form("study")
+    path = parent / "likert" / "study.yaml"
+    path.write_text(path.read_text().replace("contact:", "licence: CC0-1.0\ncontact:"))
+    ada.post("/studies/likert/form/study", {**mine, "title": "My title"})
+    assert "changed on disk meanwhile" in ada.text
+    assert 'value="My title"' in ada.page
+    assert "My title" not in path.read_text()
+
+
 def test_pairs_are_written_turn_by_turn(ada, parent):
     copy_template("strategies", parent / "talks")
     path = parent / "talks" / "items.jsonl"

@@ -174,11 +174,46 @@ def test_rows_with_errors_are_skipped_where_somebody_wants_that(ada, parent):
     assert "Skip the rows with errors" in ada.text
     assert ada.post("/studies/likert/add-items", {"use": "1"}).status == 422
     ada.get("/studies/likert/add-items", skip="1")
-    assert "1 rows with errors are skipped" in ada.text
+    assert "rows with errors that are skipped: 1" in ada.text
     assert "Skip the rows" not in ada.text
     ada.post("/studies/likert/add-items", {"use": "1", "skip": "1", "c3": "metadata", "how": "instead"})
     assert "3 items taken over." in ada.text
     assert len(items_in(parent / "likert")) == 3
+
+
+def test_dialogues_of_several_systems_become_whole_dialogues(ada, parent):
+    said = [("user", "Hi"), ("agent", "Hello."), ("user", "Bye")]
+    dialogues = [
+        {"id": "d1", "system": "one", "turns": [{"speaker": who, "text": text} for who, text in said]},
+        {"id": "d2", "system": "two", "turns": [{"speaker": who, "text": text} for who, text in said]},
+    ]
+    drop(ada, "chats.jsonl", "".join(json.dumps(dialogue) + "\n" for dialogue in dialogues))
+    assert "with the systems one, two" in ada.text
+    assert "no response of two" in ada.text
+    assert "Skip the rows" not in ada.text, "nothing would be left"
+    ada.get("/studies/likert/add-items", kind="dialogue")
+    assert "2 items of the kind dialogue with the systems one, two" in ada.text
+    ada.get("/studies/likert/add-items/0/s", kind="dialogue")
+    assert "Bye" in ada.text
+    ada.post("/studies/likert/add-items", {"use": "1", "kind": "dialogue", "how": "instead"})
+    study = load_study(parent / "likert")
+    assert study.spec.items.kind == "dialogue"
+    assert [item.system for item in study.items] == ["one", "two"]
+
+
+def test_a_dialogue_gives_its_last_response_and_one_without_a_context_can_be_skipped(ada, parent):
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    chats = [
+        {"id": "c1", "messages": [*turns, {"role": "user", "content": "Bye"}]},
+        {"id": "c2", "messages": turns[1:]},
+    ]
+    drop(ada, "gamma.jsonl", "".join(json.dumps(chat) + "\n" for chat in chats))
+    assert "(c2: context)" in ada.text, "a dialogue has no line of its own"
+    assert "Skip the rows with errors" in ada.text
+    ada.post("/studies/likert/add-items", {"use": "1", "skip": "1"})
+    [item] = items_in(parent / "likert")
+    assert item["responses"] == {"gamma": "Hello."}
+    assert [turn["text"] for turn in item["context"]] == ["Hi"]
 
 
 def test_labels_are_no_reference_responses(ada):

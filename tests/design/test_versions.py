@@ -6,7 +6,17 @@ import subprocess
 
 import pytest
 
-from dialometer.design.versions import FOLDER, LOG, ON_DISK, SavedMeanwhile, Versions, hash_of, merged
+from dialometer.design.versions import (
+    FOLDER,
+    LOG,
+    ON_DISK,
+    BothChanged,
+    SavedMeanwhile,
+    Versions,
+    hash_of,
+    merged,
+    merged_values,
+)
 
 
 def test_what_was_there_before_is_kept(tmp_path):
@@ -79,3 +89,30 @@ def test_merging_equals_that_of_git(tmp_path, seed):
         ["git", "merge-file", "-p", "mine", "base", "theirs"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert merged(texts["base"], texts["mine"], texts["theirs"]) == (ran.stdout if ran.returncode == 0 else None)
+
+
+def test_values_of_two_people_are_put_together():
+    base = {"a": 1, "b": {"c": 1, "d": 2}, "e": [{"f": 1}, {"f": 2}], "gone": 1}
+    mine = {"a": 1, "b": {"c": 5, "d": 2}, "e": [{"f": 9}, {"f": 2}], "gone": 1, "new": 1}
+    theirs = {"a": 2, "b": {"c": 1, "d": 6}, "e": [{"f": 1}, {"f": 8}]}
+    both = {"a": 2, "b": {"c": 5, "d": 6}, "e": [{"f": 9}, {"f": 8}], "new": 1}
+    assert merged_values(base, mine, theirs) == both
+    assert merged_values(base, base, theirs) == theirs
+    assert merged_values(base, mine, mine) == mine
+
+
+@pytest.mark.parametrize(
+    ("base", "mine", "theirs", "places", "is_structural"),
+    [
+        ({"a": 1}, {"a": 2}, {"a": 3}, ["a"], False),
+        ({"a": {"b": [1]}}, {"a": {"b": [1, 2]}}, {"a": {"b": [3]}}, ["a.b"], False),
+        ({"a": [{"b": 1}, {"b": 2}]}, {"a": [{"b": 1}, {"b": 3}]}, {"a": [{"b": 2}]}, ["a"], True),
+        ({"a": {"b": 1}}, {}, {"a": {"b": 2}}, ["a"], True),
+    ],
+)
+def test_values_that_both_changed_are_named(base, mine, theirs, places, is_structural):
+    with pytest.raises(BothChanged) as error:
+        merged_values(base, mine, theirs)
+    assert error.value.places == places
+    assert error.value.is_structural == is_structural
+    assert error.value.value == mine

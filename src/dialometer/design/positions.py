@@ -278,7 +278,8 @@ def _sentence(detail: Any, model: type[BaseModel], loc: Path) -> tuple[str, str]
     if kind == "string_too_short" and not value:
         return f"'{key}' is empty", "write it"
     if kind == "too_short":
-        return f"needs at least {context.get('min_length', 1)} entries", "add what is missing"
+        least = context.get("min_length", 1)
+        return "needs at least one entry" if least == 1 else f"needs at least {least} entries", "add what is missing"
     words = _WORDS.get(kind, detail["msg"])
     shown = "" if isinstance(value, dict | list) else f", not '{value}'"
     return f"{words}{shown}", "correct the value"

@@ -187,6 +187,59 @@ def merged(base: str, mine: str, theirs: str) -> str | None:
     return "".join(lines)
 
 
+class BothChanged(Exception):
+    """Two people changed the same values differently; ``places`` are their paths."""
+
+    def __init__(self, value: Any, places: Sequence[str], *, is_structural: bool) -> None:
+        super().__init__(", ".join(places))
+        self.value = value
+        """Both changes together, with the reader's own in these places."""
+        self.places = places
+        self.is_structural = is_structural
+        """Whether one of them added, removed or renamed an entry that the other one changed."""
+
+
+def merged_values(base: Any, mine: Any, theirs: Any) -> Any:
+    """Both changes of the data of one file, value by value; :class:`BothChanged` where both changed one differently."""
+    places: list[str] = []
+    structural: list[str] = []
+    value = _merged_value((base, mine, theirs), "", places, structural)
+    if places:
+        raise BothChanged(value, places, is_structural=bool(structural))
+    return value
+
+
+_ABSENT = object()
+
+
+def _merged_value(three: tuple[Any, Any, Any], path: str, places: list[str], structural: list[str]) -> Any:
+    base, mine, theirs = three
+    if mine in (base, theirs):
+        return theirs
+    if theirs == base:
+        return mine
+    start = f"{path}." if path else ""
+    if all(isinstance(one, dict) for one in three):
+        both: dict[Any, Any] = {}
+        for key in (*theirs, *(key for key in mine if key not in theirs)):
+            inner = (base.get(key, _ABSENT), mine.get(key, _ABSENT), theirs.get(key, _ABSENT))
+            value = _merged_value(inner, f"{start}{key}", places, structural)
+            both |= {} if value is _ABSENT else {key: value}
+        return both
+    if all(isinstance(one, list) for one in three) and len(base) == len(mine) == len(theirs):
+        entries = enumerate(zip(base, mine, theirs, strict=True))
+        return [_merged_value(inner, f"{start}{number}", places, structural) for number, inner in entries]
+    places.append(path)
+    if any(one is _ABSENT or _has_parts(one) for one in (mine, theirs)):
+        structural.append(path)
+    return mine
+
+
+def _has_parts(value: Any) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(isinstance(one, dict | list) for one in inner)
+
+
 def _changes(base: Sequence[str], text: str) -> list[tuple[int, int, tuple[str, ...]]]:
     """Which lines of the base were replaced by which others."""
     new = text.splitlines(keepends=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
 from dialometer.readers.turn_parts import PART_KEYS, turn_as_json
 
-DIALOGUE, BEFORE, LAST, TEXT = "dialogue", "all turns but the last", "last turn", "text"
+DIALOGUE, BEFORE, LAST, TEXT = "dialogue", "turns before the last response", "last response", "text"
 """Columns that a file of dialogues has here, and the one of a text with a line for each item."""
 OWN_KEYS: Mapping[ItemKind, Mapping[str, type]] = {
     "responses": {"responses": dict, "context": list},
@@ -107,6 +107,8 @@ class NewItems:
     systems: dict[str, str] = field(default_factory=dict)
     speakers: dict[str, Role] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    wrong: set[int] = field(default_factory=set)
+    """The rows with errors, once they are checked."""
 
     def as_lines(self) -> str:
         """The content of an items file."""
@@ -118,10 +120,24 @@ class NewItems:
         """The items, and what is wrong with them at the lines that they came from."""
         reader = ItemReader(kind, speakers, list(systems), self.file, folder)
         items = reader.read(self.as_lines().encode())
+        self.wrong = {one.line - 1 for one in reader.problems if one.severity == "error" and one.line}
         return items, [self._placed(problem) for problem in reader.problems]
 
+    def without(self, wrong: Set[int]) -> NewItems:
+        """These items without some rows, with a note that says how many were skipped."""
+        kept = [number for number in range(len(self.rows)) if number not in wrong]
+        note = f"rows with errors that are skipped: {len(self.rows) - len(kept):,}"
+        rows, lines = [self.rows[number] for number in kept], [self.lines[number] for number in kept]
+        return replace(self, rows=rows, lines=lines, notes=[*self.notes, note])
+
     def _placed(self, problem: Problem) -> Problem:
-        line = self.lines[problem.line - 1] if 0 < problem.line <= len(self.lines) else 0
+        """The problem at the line of the file; a dialogue is named by its id, since it has no line of its own."""
+        if not 0 < problem.line <= len(self.lines):
+            return replace(problem, line=0)
+        line = self.lines[problem.line - 1]
+        if not line:
+            words = (str(self.rows[problem.line - 1].get("id", "")), problem.field)
+            return replace(problem, line=0, field=": ".join(filter(None, words)))
         message = re.sub(r"(?<=was given on line )\d+", lambda n: str(self.lines[int(n[0]) - 1]), problem.message)
         return replace(problem, message=message, line=line)
 
@@ -183,7 +199,8 @@ def _dialogues(path: Path) -> ItemTable:
     rows: list[tuple[int, Cells]] = []
     for dialogue in reading:
         turns = [{**turn_as_json(turn), "role": turn.role} for turn in dialogue.turns]
-        cells: dict[str, Any] = {"id": dialogue.id, DIALOGUE: turns, BEFORE: turns[:-1], LAST: turns[-1]["text"]}
+        last = max((at for at, turn in enumerate(turns) if turn["role"] == "agent"), default=len(turns) - 1)
+        cells: dict[str, Any] = {"id": dialogue.id, DIALOGUE: turns, BEFORE: turns[:last], LAST: turns[last]["text"]}
         prompt = {"system_prompt": dialogue.system_prompt} if dialogue.system_prompt else {}
         rows.append(
             (0, {**cells, **prompt, **{name: value for name, value in dialogue.metadata.items() if name not in cells}})
@@ -276,7 +293,8 @@ def _guessed_systems(
     known = [column for column in rest if system_name(column) in systems]
     texts = [column for column in rest if plain_name(column) not in ABOUT and _varies(table, column)]
     if LAST in table.columns and kind == "responses":
-        return {LAST: f"{key}:{system_name(Path(table.file.removesuffix('.gz')).stem, 'system')}"}
+        of_file = system_name(Path(table.file.removesuffix(".gz")).stem, "system")
+        return {LAST: "response" if has_system else f"{key}:{of_file}"}
     least, most = (2, 2) if kind == "transcript_pair" else (1 if responses else 2, MAX_SYSTEMS)
     chosen = known if len(known) >= 2 else texts if least <= len(texts) <= most else []
     return {column: f"{key}:{system_name(column, 'system')}" for column in chosen}

@@ -16,11 +16,11 @@ from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import parse_yaml
 from dialometer.design.protocol import protocol
 from dialometer.design.schema import study_schema
-from dialometer.design.versions import SavedMeanwhile, Version, Versions, hash_of
+from dialometer.design.versions import BothChanged, SavedMeanwhile, Version, Versions, hash_of, merged_values
 from dialometer.errors import DialometerError, Problem
 from dialometer.model.study import Texts
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.pages.making import editable_folder, is_own_file, save_edited
+from dialometer.web.dashboard.pages.making import both_changed, editable_folder, is_own_file, save_edited, who_saved
 from dialometer.web.dashboard.pages.own_items import Draft, n_lines
 from dialometer.web.dashboard.pages.planning import power_state
 from dialometer.web.dashboard.pages.preview import first_screen
@@ -128,33 +128,80 @@ def show(dashboard: Dashboard, request: PageRequest) -> Response:
 def save(dashboard: Dashboard, request: PageRequest) -> Response:
     """Writes what was typed into the study file, and adds, removes or moves an entry where that was pressed."""
     folder, step = editable_folder(dashboard, request), _step(request)
-    text = _study_text(folder)
-    form = _form(text)
+    text, base = _study_text(folder), request.form.get("base", "")
+    kept = Versions(folder).content(base)
+    opened = text if kept is None else kept.decode()
+    form = _form(opened)
     complaints = form.take(keys_of(step), request.form)
-    goal = ""
-    action = request.form.get(DO, "")
-    if action.startswith("insert ") and not complaints:
-        part, _, name = action.removeprefix("insert ").partition(" ")
-        insert(form.data, part, name)
-        goal = part
-    elif action and not complaints:
-        goal = form.do(action, request.form.get(f"{action.partition(' ')[2]}.{CHOSEN}", ""))
     if complaints:
-        return _page(dashboard, request, form, text, complaints)
+        return _page(dashboard, request, form, text, complaints, typed=request.form, base=base)
+    if base and kept is None and base != hash_of(text.encode()):
+        complaint = translated("The study was changed on disk meanwhile. Look at the fields, then save again.")
+        return _page(dashboard, request, form, text, {keys_of(step)[0]: complaint}, typed=request.form)
+    action = request.form.get(DO, "")
+    goal, said = _do(form, action, request)
+    clash = None
     try:
-        Versions(folder).save(
-            STUDY_FILE, edited(text, form.data).encode(), request.account.name, request.at_ms, hash_of(text.encode())
-        )
-    except SavedMeanwhile as error:
-        raise DialometerError(error.message, remedy="look at the form again") from error
-    _save_texts(folder, form.data, request)
+        said += _save_form(folder, opened, text, form, request)
+    except BothChanged as error:
+        clash = error
+    for name in texts_named(form.data):
+        try:
+            _save_text(folder, name, request)
+        except SavedMeanwhile:
+            return both_changed(dashboard, request, name, _sent_text(name, request))
+    if clash:
+        return _clash(dashboard, request, clash, text, edited(opened, form.data))
     dashboard.note(request, "wrote files", STUDY_FILE)
     to = request.form.get("then", "")
     where = f"/studies/{request.study}/form/{to if to in STEPS and not action else step}"
-    response = dashboard.redirect(where, request, "" if action else translated("Saved."))
+    response = dashboard.redirect(where, request, said)
     if goal:
         response.headers["location"] += f"#{goal}"
     return response
+
+
+def _clash(dashboard: Dashboard, request: PageRequest, clash: BothChanged, text: str, mine: str) -> Response:
+    """Two people changed the same: nothing of it is saved yet, nothing is lost, and the reader decides."""
+    if request.form.get(DO) or clash.is_structural:
+        return both_changed(dashboard, request, STUDY_FILE, mine)
+    who = who_saved(Versions(dashboard.studies.folders.folder(request.study)), STUDY_FILE)
+    complaint = translated("{1} changed this too. Your text is shown: save again to keep it.", who)
+    form = StudyForm(_schema(), clash.value, _known(clash.value))
+    return _page(dashboard, request, form, text, dict.fromkeys(clash.places, complaint))
+
+
+def _do(form: StudyForm, action: str, request: PageRequest) -> tuple[str, str]:
+    """Adds, inserts, moves or removes an entry; returns where to go on, and what to say."""
+    if action.startswith("insert "):
+        part, _, name = action.removeprefix("insert ").partition(" ")
+        there = form.data.get(part)
+        goal = f"{part}.{len(there) if isinstance(there, list) else 0}"
+        already = insert(form.data, part, name)
+        label = library(part)[name].label
+        if already:
+            return part, translated("Inserted {1}, except what is there already: {2}.", label, ", ".join(already))
+        return goal, translated("Inserted {1}.", label)
+    if action:
+        return form.do(action, request.form.get(f"{action.partition(' ')[2]}.{CHOSEN}", "")), ""
+    return "", translated("Saved.")
+
+
+def _save_form(folder: Path, opened: str, text: str, form: StudyForm, request: PageRequest) -> str:
+    """Saves what the form holds, together with what somebody else saved meanwhile; returns what there is to say about that."""
+    versions = Versions(folder)
+    data, said = form.data, ""
+    if opened != text:
+        data = merged_values(_form(opened).data, form.data, _form(text).data)
+        who = who_saved(versions, STUDY_FILE)
+        said = " " + translated("{1} changed it while you edited it; it holds both changes now.", who)
+    try:
+        versions.save(
+            STUDY_FILE, edited(text, data).encode(), request.account.name, request.at_ms, hash_of(text.encode())
+        )
+    except SavedMeanwhile as error:
+        raise DialometerError(error.message, remedy="look at the form again") from error
+    return said
 
 
 def texts_named(data: Mapping[str, Any]) -> dict[str, str]:
@@ -171,15 +218,17 @@ def texts_named(data: Mapping[str, Any]) -> dict[str, str]:
     return {name: words for name, words in named.items() if is_own_file(name)}
 
 
-def _save_texts(folder: Path, data: Mapping[str, Any], request: PageRequest) -> None:
-    """The texts that were sent with the step and are not as they were."""
-    for name in texts_named(data):
-        sent = request.form.get(f"_text:{name}")
-        text = (sent or "").replace("\r\n", "\n")
-        path = folder / name
-        before = path.read_text(encoding="utf-8") if path.is_file() else ""
-        if sent is not None and text.rstrip("\n") != before.rstrip("\n"):
-            save_edited(Versions(folder), path, text, request, request.form.get(f"_base:{name}", ""))
+def _sent_text(name: str, request: PageRequest) -> str:
+    return request.form.get(f"_text:{name}", "").replace("\r\n", "\n")
+
+
+def _save_text(folder: Path, name: str, request: PageRequest) -> None:
+    """A text that was sent with the step and is not as it was."""
+    path = folder / name
+    before = path.read_text(encoding="utf-8") if path.is_file() else ""
+    text = _sent_text(name, request)
+    if f"_text:{name}" in request.form and text.rstrip("\n") != before.rstrip("\n"):
+        save_edited(Versions(folder), path, text, request, request.form.get(f"_base:{name}", ""))
 
 
 def _texts(folder: Path, data: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -230,6 +279,9 @@ def _page(
     form: StudyForm,
     text: str,
     complaints: Mapping[str, str] | None = None,
+    *,
+    typed: Mapping[str, str] | None = None,
+    base: str = "",
 ) -> Response:
     step = _step(request)
     folder = dashboard.studies.folders.folder(request.study)
@@ -247,6 +299,7 @@ def _page(
         study=request.study,
         spec=study.spec if study else None,
         steps=[(key, title, _n_problems(key, problems)) for key, (title, *_) in STEPS.items()],
+        step_of={key: (name, STEPS[name][0]) for name in STEPS for key in keys_of(name)},
         step=step,
         about=STEPS[step][1],
         fields=fields,
@@ -263,9 +316,10 @@ def _page(
         power=power,
         is_power_old=is_old,
         text=text,
-        base=hash_of(text.encode()),
+        base=base or hash_of(text.encode()),
+        yaml_base=hash_of(text.encode()),
         may_undo=before_last(Versions(folder).all(), hash_of(text.encode())) is not None,
-        typed=request.form if complaints else {},
+        typed=typed or {},
         tab="form",
     )
     if complaints:

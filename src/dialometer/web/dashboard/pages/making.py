@@ -267,7 +267,7 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         try:
             said = save_edited(versions, folder / name, text, request, request.form.get("base", ""))
         except SavedMeanwhile:
-            return _both_changed(dashboard, request, name, text)
+            return both_changed(dashboard, request, name, text)
         written.append(name)
     for field, (own_name, content) in request.files.items():
         if content:
@@ -302,17 +302,18 @@ def save_edited(versions: Versions, path: Path, text: str, request: PageRequest,
             raise
         versions.save(path.name, both.encode(), request.account.name, request.at_ms, hash_of(theirs))
         return translated(
-            "{1} changed it while you edited it; it holds both changes now.", _who_saved(versions, path.name)
+            "{1} changed it while you edited it; it holds both changes now.", who_saved(versions, path.name)
         )
     return ""
 
 
-def _who_saved(versions: Versions, name: str) -> str:
+def who_saved(versions: Versions, name: str) -> str:
+    """Who saved a file last, in words where it was changed on disk."""
     last = versions.newest(name)
     return last.by if last and last.by else translated("Somebody")
 
 
-def _both_changed(dashboard: Dashboard, request: PageRequest, name: str, text: str) -> Response:
+def both_changed(dashboard: Dashboard, request: PageRequest, name: str, text: str) -> Response:
     """Two people changed the same lines: nothing is saved yet, nothing is lost, and the reader decides."""
     folder = dashboard.studies.folders.folder(request.study)
     path = folder / name
@@ -323,7 +324,7 @@ def _both_changed(dashboard: Dashboard, request: PageRequest, name: str, text: s
         open_file=name,
         text=text,
         base=hash_of(path.read_bytes()) if path.is_file() else "",
-        saved_by=_who_saved(Versions(folder), name),
+        saved_by=who_saved(Versions(folder), name),
         changes=changed_lines(theirs, text),
     )
     response.status_code = 409
@@ -350,7 +351,7 @@ def editing(dashboard: Dashboard, request: PageRequest) -> Response:
     others = versions.editing(name, request.account.name, request.at_ms)
     path = folder / name
     is_changed = not path.is_file() or hash_of(path.read_bytes()) != request.form.get("base", "")
-    return JSONResponse({"others": others, "saved_by": _who_saved(versions, name) if is_changed else None})
+    return JSONResponse({"others": others, "saved_by": who_saved(versions, name) if is_changed else None})
 
 
 @page("/studies/{study}/files/{file}/delete", role="editor", method="POST")

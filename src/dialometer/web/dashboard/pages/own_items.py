@@ -4,7 +4,7 @@ will see them, and what is wrong is told with line and remedy, as on the command
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from dialometer.exchange.own_systems.item_columns import (
 from dialometer.exchange.own_systems.study_with_items import with_items
 from dialometer.model.analysis_plan import Analysis
 from dialometer.model.design import Design
-from dialometer.model.item import Item, ItemKind
+from dialometer.model.item import KIND_WORDS, Item, ItemKind
 from dialometer.model.study import Study, StudySpec, System
 from dialometer.scales.text import Text
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
@@ -80,6 +80,14 @@ class Draft:
         declared = self.data.get("speakers")
         return declared if isinstance(declared, dict) else StudySpec.model_fields["speakers"].default
 
+    def of_kind(self, kind: str) -> Draft:
+        """The draft as it is once its items are of a kind; what is no kind changes nothing."""
+        if kind not in OWN_KEYS or kind == self.kind:
+            return self
+        declared = self.data.get("items")
+        items = {**(declared if isinstance(declared, dict) else {"file": self.items_file}), "kind": kind}
+        return replace(self, data={**self.data, "items": items})
+
 
 def draft_of(dashboard: Dashboard, request: PageRequest) -> Draft:
     """The study that is being made; refused where it is frozen or cannot be read."""
@@ -119,8 +127,8 @@ def take(dashboard: Dashboard, request: PageRequest) -> Response:
     if "use" not in request.form:
         _keep(draft_of(dashboard, request), request)
         return dashboard.redirect(f"/studies/{request.study}/add-items", request)
-    draft = draft_of(dashboard, request)
     choices = request.form
+    draft = draft_of(dashboard, request).of_kind(choices.get("kind", ""))
     brought = _brought(draft, choices, None)
     if brought is None or brought.n_errors:
         response = _page(dashboard, request, choices, None)
@@ -151,7 +159,7 @@ def take(dashboard: Dashboard, request: PageRequest) -> Response:
 @page("/studies/{study}/add-items/{number:number}/s", role="editor")
 def look(dashboard: Dashboard, request: PageRequest) -> Response:
     """One of the items as raters will see it."""
-    draft = draft_of(dashboard, request)
+    draft = draft_of(dashboard, request).of_kind(request.query.get("kind", ""))
     brought = _brought(draft, dict(request.query))
     number = int(request.params["number"])
     if brought is None or not 0 <= number < len(brought.items):
@@ -172,7 +180,7 @@ def with_item(study: Study | None, draft: Draft, brought: Brought, item: Item) -
         "design": Design(),
         "analysis": Analysis(),
     }
-    if study is not None:
+    if study is not None and study.spec.items.kind == draft.kind:
         spec = study.spec.model_copy(update=parts)
     else:
         asked = {"name": "question", "question": translated("Your questions come here."), "scale": "answer"}
@@ -244,25 +252,16 @@ def _brought(draft: Draft, choices: Mapping[str, str], n_rows: int | None = N_LO
     systems = list(dict.fromkeys([*(draft.systems if is_all else ()), *new.systems]))
     speakers = {**draft.speakers, **new.speakers}
     items, problems = new.checked(kind, speakers, systems, draft.folder)
-    wrong = {problem.line for problem in problems if problem.severity == "error" and problem.line}
-    if choices.get("skip") and wrong < set(new.lines):
-        new = without_lines(new, wrong)
+    if choices.get("skip") and len(new.wrong) < len(new.rows):
+        new = new.without(new.wrong)
         items, problems = new.checked(kind, speakers, systems, draft.folder)
     return Brought(table if isinstance(table, ItemTable) else None, places, new, systems, items, problems)
-
-
-def without_lines(new: NewItems, lines: Set[int]) -> NewItems:
-    """The items that are not of these lines of the file, with a note that says how many were skipped."""
-    kept = [(row, line) for row, line in zip(new.rows, new.lines, strict=True) if line not in lines]
-    note = f"{len(new.rows) - len(kept):,} rows with errors are skipped"
-    rows, kept_lines = [row for row, _ in kept], [line for _, line in kept]
-    return replace(new, rows=rows, lines=kept_lines, notes=[*new.notes, note])
 
 
 def _page(
     dashboard: Dashboard, request: PageRequest, choices: Mapping[str, str], n_rows: int | None = N_LOOKED_AT
 ) -> Response:
-    draft = draft_of(dashboard, request)
+    draft = draft_of(dashboard, request).of_kind(choices.get("kind", ""))
     study, _ = dashboard.studies.checked(request.study)
     problem: list[Problem] = []
     try:
@@ -276,7 +275,7 @@ def _page(
     kept = {
         name: value
         for name, value in choices.items()
-        if name in ("how", "system", "skip") or (name[:1] == "c" and small_number(name[1:]) is not None)
+        if name in ("how", "kind", "system", "skip") or (name[:1] == "c" and small_number(name[1:]) is not None)
     }
     shown = min(small_number(choices.get("n", "")) or 0, max(0, len(brought.items) - 1)) if brought else 0
     columns = [
@@ -289,6 +288,7 @@ def _page(
         study=request.study,
         spec=study.spec if study else None,
         kind=draft.kind,
+        kinds=KIND_WORDS,
         systems=draft.systems,
         brought=brought,
         problem=problem,
@@ -302,9 +302,7 @@ def _page(
         shown=shown,
         n_shown=min(N_SHOWN, len(brought.items)) if brought else 0,
         problems=brought.problems[:N_PROBLEMS] if brought else [],
-        can_skip="skip" not in kept and any(one.line and one.severity == "error" for one in brought.problems)
-        if brought
-        else False,
+        can_skip=brought is not None and "skip" not in kept and 0 < len(brought.new.wrong) < len(brought.new.rows),
         n_before=n_lines(draft.folder / draft.items_file),
         tab="form",
     )
