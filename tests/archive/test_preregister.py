@@ -16,6 +16,7 @@ from dialometer.design.lock import fingerprint
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
+from dialometer.quality import RULES
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
@@ -52,7 +53,8 @@ def test_every_heading_is_filled_from_the_study_file(tmp_path, template):
     for criterion in study.spec.criteria:
         assert criterion.question in found["Measured variables"]
     for rule in study.spec.quality:
-        assert rule.rule.replace("_", " ") in found["Data exclusion"]
+        name = rule.rule.replace("_", " ").capitalize()
+        assert f"- **{name}**: {rule.in_words()}. " in found["Data exclusion"]
     assert fingerprint(study) in found["Study materials"]
     assert "With 12 raters" in found["Sample size rationale"]
     assert f"{study.spec.analysis.n_resamples:,} resamples" in found["Inference criteria"]
@@ -115,3 +117,29 @@ def test_a_study_without_a_planned_size_asks_for_it(tmp_path):
     del spec["design"]["judgments_per_item"]
     path.write_text(yaml.safe_dump(spec, sort_keys=False))
     assert "--raters" in dialometer("preregister", folder, "--simulations", 0, fails=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("session_time", {"at_least_s": 300}, "a session of less than 5 minutes"),
+        ("session_time", {"at_least_s": 90, "at_most_s": 7200}, "a session of less than 90 s or more than 120 minutes"),
+        ("screen_time", {"at_least_s": 2.5}, "more than 10% of the item screens seen for less than 2.5 s"),
+        ("block_list", {"raters": ["Bob"]}, "an identifier on the study's list"),
+        (
+            "gold",
+            {"items": ["a", "b"], "acceptable": [{"criterion": "clear", "at_least": 4}], "n_allowed_failures": 1},
+            "2 or more unexpected answers to a, b; expected: clear at least 4",
+        ),
+        (
+            "comprehension",
+            {
+                "questions": [{"name": "whom", "question": "Whom do you rate?", "scale": "who", "answer": ["A", "B"]}],
+                "attempts": 1,
+            },
+            "a wrong answer to “Whom do you rate?” (right: A, B) at once",
+        ),
+    ],
+)
+def test_a_rule_says_what_it_recognises(name, options, words):
+    assert RULES.get(name).model_validate({"rule": name, **options}).in_words() == words

@@ -31,7 +31,7 @@ class Attention(QualityRule):
     def in_words(self) -> str:
         checks = ", ".join(f"{check.in_words()} after item {check.after_item}" for check in self.checks)
         wrong = (
-            "a wrong answer" if not self.n_allowed_failures else f"more than {self.n_allowed_failures} wrong answers"
+            "a wrong answer" if not self.n_allowed_failures else f"{self.n_allowed_failures + 1} or more wrong answers"
         )
         return f"{wrong} to {checks}"
 

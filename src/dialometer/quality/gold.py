@@ -119,9 +119,10 @@ class Gold(QualityRule):
     def in_words(self) -> str:
         names = "the items marked as gold" if self.items is None else ", ".join(self.items)
         given = f" ({self.per_rater} for each rater)" if self.per_rater else ""
-        failed = f"more than {self.n_allowed_failures} of them" if self.n_allowed_failures else "one of them"
+        n = self.n_allowed_failures
+        failures = f"{n + 1} or more unexpected answers" if n else "an unexpected answer"
         expected = "; ".join(rule.in_words() for rule in self.acceptable)
-        return f"of {names}{given}, {failed} is answered in another way than expected: {expected}"
+        return f"{failures} to {names}{given}; expected: {expected}"
 
     def gold_ids(self, study: Study) -> list[str]:
         """The ids of the gold items of this rule, in file order."""

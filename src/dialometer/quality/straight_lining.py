@@ -29,8 +29,8 @@ class StraightLining(QualityRule):
 
     def in_words(self) -> str:
         return (
-            f"{self.share:.0%} or more of the answers on a criterion are the same, or of the choices between systems for the "
-            f"same position on the screen; criteria with fewer than {self.at_least_n} answers are not looked at"
+            f"{self.share:.0%} or more of a criterion's answers are the same or, for choices between systems, are for the same "
+            f"position on the screen; criteria with fewer than {self.at_least_n} answers are skipped"
         )
 
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
