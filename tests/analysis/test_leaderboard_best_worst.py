@@ -20,7 +20,7 @@ from dialometer.model.report import Table
 from dialometer.simulate.judgment_arrays import simulate_judgments
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import Truth
-from dialometer.stats.ranking.best_worst import code_best_worst
+from ranking_data import code_best_worst
 from report_parts import rows_of, table_of
 
 OPTIONS = Options(confidence=0.95, n_resamples=300, seed=1, correction="holm")

@@ -8,8 +8,8 @@ import pandas as pd
 import pingouin
 import pytest
 
-from dialometer.stats.ranking.best_worst import code_best_worst
 from dialometer.stats.ranking.best_worst_agreement import agreeing_picks, best_worst_alpha, split_half
+from ranking_data import code_best_worst
 
 
 def simulated(n_raters=12, n_items=20, n=5, size=5, sharpness=1.5, seed=2):

@@ -24,8 +24,8 @@ from dialometer.stats.ranking.votes import (
     code_votes,
     strong_groups,
     win_matrix,
-    win_matrix_from_counts,
 )
+from ranking_data import win_matrix_from_counts
 
 
 def simulated(n_votes=2000, n_systems=5, n_raters=40, seed=3, spread=0.6):

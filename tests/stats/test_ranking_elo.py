@@ -17,7 +17,8 @@ from dialometer.errors import NotEnoughData
 from dialometer.stats.ranking import elo as elo_module
 from dialometer.stats.ranking.elo import EloRule, elo, elo_shuffled
 from dialometer.stats.ranking.head_to_head import head_to_head, overall_records
-from dialometer.stats.ranking.votes import code_votes, win_matrix, win_matrix_from_counts
+from dialometer.stats.ranking.votes import code_votes, win_matrix
+from ranking_data import win_matrix_from_counts
 
 vote = st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(0, 2))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from dialometer.stats.ranking.votes import (
     code_votes,
     repeated_votes,
     win_matrix,
-    win_matrix_from_counts,
 )
 
 NAMES = ["ada", "bob", "cleo"]
@@ -73,29 +71,6 @@ def test_self_comparisons_are_left_out_and_counted():
 def test_what_does_not_fit_is_refused_with_its_place(arguments, keywords, message):
     with pytest.raises(DialometerError, match=message):
         code_votes(*arguments, **keywords)
-
-
-def test_counted_matrix_keeps_ties_once():
-    matrix = win_matrix_from_counts(["a", "b"], [[5, 2], [1, 0]], [[0, 3], [3, 0]])
-    assert matrix.ties.tolist() == [[0, 3], [3, 0]]
-    assert matrix.n_votes == 6
-    assert matrix.n_self == 5
-    assert not matrix.has_order
-    assert win_matrix_from_counts(["a", "b"], [[0, 2], [1, 0]], [[0, 3], [0, 0]]).n_votes == 6
-
-
-@pytest.mark.parametrize(
-    ("wins", "ties", "message"),
-    [
-        ([[0, 1]], None, "shape"),
-        ([[0, -1], [0, 0]], None, "negative"),
-        ([[0, np.nan], [0, 0]], None, "missing"),
-        ([[0, 1], [0, 0]], [[0, 1], [2, 0]], "not symmetric"),
-    ],
-)
-def test_impossible_matrices_are_refused(wins, ties, message):
-    with pytest.raises(DialometerError, match=message):
-        win_matrix_from_counts(["a", "b"], wins, ties)
 
 
 def test_repeats_tell_same_votes_from_changed_minds():

@@ -109,9 +109,7 @@ def _loaded(weights: str, context_tokens: int, n_threads: int) -> LocalServer:
     return start_server(Path(weights), context_tokens, n_threads, key=secrets.token_urlsafe(24))
 
 
-def start_server(
-    weights: Path, context_tokens: int, n_threads: int, *, port: int = 0, key: str = "", n_slots: int = N_SLOTS
-) -> LocalServer:
+def start_server(weights: Path, context_tokens: int, n_threads: int, *, port: int = 0, key: str = "") -> LocalServer:
     """Loads a model and serves it on loopback. With a ``key``, only who has it is answered."""
     try:
         import xllamacpp  # noqa: PLC0415 - an extra
@@ -122,7 +120,7 @@ def start_server(
     params.model.path = str(weights)
     params.model_alias = {name}
     params.hostnames, params.port = ["127.0.0.1"], port
-    params.n_parallel, params.n_ctx = n_slots, context_tokens * n_slots
+    params.n_parallel, params.n_ctx = N_SLOTS, context_tokens * N_SLOTS
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = n_threads
     params.cache_ram_mib = 0
     params.verbosity = -1

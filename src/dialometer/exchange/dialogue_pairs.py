@@ -128,8 +128,8 @@ def pair_frames(study: Study, judgments: pl.DataFrame) -> Iterator[pl.DataFrame]
     yield pl.DataFrame(rows, schema=PAIRS.schema, orient="row")
 
 
-def study_pairs(folder: Path, *, criterion: str = "", database: str = "") -> list[LabelledPair]:
-    """The labelled pairs of a study's folder, on its first criterion unless another is named."""
+def study_pairs(folder: Path) -> list[LabelledPair]:
+    """The labelled pairs of a study's folder, on its first criterion."""
     study = load_study(folder)
     if not is_about_dialogues(study):
         raise DialometerError(
@@ -137,10 +137,9 @@ def study_pairs(folder: Path, *, criterion: str = "", database: str = "") -> lis
             where=str(folder),
             remedy="name a study that 'dialometer learn pairs' wrote, or a file with first, second and better",
         )
-    name = criterion or study.spec.criteria[0].name
-    with open_collected(folder, database) as store:
+    with open_collected(folder) as store:
         table = counted(long_table(store.records.judgment_batches(), study))
-    pairs = [pair for pair in labelled_pairs(study, table) if pair.criterion == name]
+    pairs = [pair for pair in labelled_pairs(study, table) if pair.criterion == study.spec.criteria[0].name]
     if not pairs:
         raise NotEnoughData("no pair has been judged yet", where=str(folder), remedy="collect judgments first")
     return pairs

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dialometer.agents.access import AgentAccess
 from dialometer.agents.calling import Caller, WrongOption, keys_of
 from dialometer.agents.chat_model import ChatModel
 from dialometer.agents.interface import Agent, Reply, timed
@@ -37,18 +36,18 @@ class AgentCall:
     is_person: bool = False
 
 
-def call_agents(study: Study, message: str = MESSAGE, access: AgentAccess | None = None) -> Iterator[AgentCall]:
+def call_agents(study: Study) -> Iterator[AgentCall]:
     """Calls the agent of every system that has one, in order; a failure is part of the result."""
     for i, system in enumerate(study.spec.systems):
         if system.agent is None:
             continue
-        call = AgentCall(system.name, system.agent.type, message)
-        agent = build_agent(system.agent.type, system.agent.options, study.folder, access)
+        call = AgentCall(system.name, system.agent.type, MESSAGE)
+        agent = build_agent(system.agent.type, system.agent.options, study.folder)
         if isinstance(agent, Wizard):
             call.is_person = True
         else:
             try:
-                reply = _asked(agent, message, call.keys)
+                reply = _reply(agent, call.keys)
             except AgentError as error:
                 call.problem = _placed(study, i, error)
             else:
@@ -56,9 +55,9 @@ def call_agents(study: Study, message: str = MESSAGE, access: AgentAccess | None
         yield call
 
 
-def _asked(agent: Agent, message: str, keys: list[str]) -> Reply:
+def _reply(agent: Agent, keys: list[str]) -> Reply:
     """The reply, asked for as the pages do: word by word where the agent can."""
-    history = [Turn("User", message, "user")]
+    history = [Turn("User", MESSAGE, "user")]
     if isinstance(agent, ChatModel):
         return next(delta.reply for delta in agent.stream(history) if delta.reply is not None)
     if isinstance(agent, Caller):

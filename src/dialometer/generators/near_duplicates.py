@@ -29,8 +29,8 @@ _MIX = np.random.default_rng(1729).integers(1 << 40, 1 << 62, N_HASHES, dtype=np
 class Signatures:
     """Signatures of dialogues, appended one by one to a scratch file."""
 
-    def __init__(self, path: Path, *, seed: int = 0) -> None:
-        rng = np.random.default_rng([seed, 7919])
+    def __init__(self, path: Path) -> None:
+        rng = np.random.default_rng([0, 7919])
         self.path = path
         self._factor = rng.integers(1, 1 << 29, N_HASHES, dtype=np.uint64)[:, None]
         self._shift = rng.integers(0, 1 << 29, N_HASHES, dtype=np.uint64)[:, None]

@@ -76,7 +76,6 @@ def store_judge(
     criterion: str = "",
     database: str = "",
     n_folds: int = 0,
-    at_ms: int = 0,
 ) -> int:
     """Stores a model's judgments under its name; says how many. The same scores of the same model are refused a second time.
 
@@ -92,7 +91,7 @@ def store_judge(
     keys = _known_keys(study, scores, where=str(folder))
     with Store.open(database or folder / DATABASE_FILE, create=False) as store:
         values = _on_scale(scale, [scores[key] for key in scores], _people(store, wanted))
-        stamp = at_ms or int(time.time() * 1000)
+        stamp = int(time.time() * 1000)
         version = store.studies.register(study.spec.name, fingerprint(study), study.spec.model_dump_json(), stamp)
         content = json.dumps([name, wanted, sorted((*key, score) for key, score in scores.items())])
         digest = hashlib.sha256(content.encode()).hexdigest()

@@ -167,22 +167,14 @@ class Records(StorePart):
 
     # judgments as columns
 
-    def judgment_columns(self, *, include_corrected: bool = False) -> Columns:
-        """All judgments as one list per column, joined with their sessions; empty lists where there are none.
+    def judgment_batches(self, *, include_corrected: bool = False, n_rows: int = 20_000) -> Iterator[Columns]:
+        """All judgments, a part at a time in the order of writing, as one list per column, joined with their sessions.
 
         The columns are those of a judgment and ``rater_id``, ``ordinal``, ``cell``, ``condition``, ``source``, ``state``,
         ``is_excluded`` and ``study_version`` of its session, and ``rater_number``: the ordinal of the rater's first
         session, the same in all sessions of one person. ``value``, ``condition`` and (where not empty)
         ``order`` are JSON texts as stored; ``turn`` is None where there is none.
         """
-        columns: dict[str, list[Any]] = {name: [] for name in (*OF_JUDGMENT, *OF_SESSION, RATER_NUMBER)}
-        for batch in self.judgment_batches(include_corrected=include_corrected):
-            for name, values in batch.items():
-                columns[name].extend(values)
-        return columns
-
-    def judgment_batches(self, *, include_corrected: bool = False, n_rows: int = 20_000) -> Iterator[Columns]:
-        """The same, a part at a time in the order of writing, for what does not fit into memory."""
         rows = select(*PLAIN).order_by(judgments.c.id)
         with self.database.reading_all() as connection:
             if not include_corrected and has_corrections(connection, judgments):

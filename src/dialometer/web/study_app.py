@@ -56,10 +56,8 @@ class StudyApp:
         self.service.stop()
 
 
-def create_app(
-    study: Study, store: Store, *, settings: Settings | None = None, on_close: Callable[[], None] | None = None
-) -> StudyApp:
-    """The application for a study and its store. ``on_close`` is called after a server has stopped it."""
+def create_app(study: Study, store: Store, *, settings: Settings | None = None) -> StudyApp:
+    """The application for a study and its store."""
     settings = settings or Settings()
     service = Service(study, store, settings)
     queue = WizardQueue(service.chats)
@@ -70,8 +68,6 @@ def create_app(
     async def lifespan(_app: object) -> AsyncIterator[None]:
         yield
         await run_in_threadpool(service.stop)
-        if on_close is not None:
-            on_close()
 
     async def refuse(request: Request, error: Exception) -> Response:
         if wants_json(request):

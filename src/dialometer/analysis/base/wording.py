@@ -83,9 +83,9 @@ def briefs(estimates: Iterable[Estimate], fallback: int = 2) -> list[str]:
     return [write_estimate(estimate, n_digits=digits, fallback=fallback).text for estimate in together]
 
 
-def write_points(estimate: Estimate, n_digits: int = 2) -> str:
+def write_points(estimate: Estimate) -> str:
     """The size of a difference without its sign, with the digits that its interval deserves."""
-    return write_number(abs(estimate.value), digits_of(estimate, n_digits))
+    return write_number(abs(estimate.value), digits_of(estimate, 2))
 
 
 def p_words(p: float) -> str:

@@ -176,14 +176,9 @@ def expected(name: str) -> dict[str, Any]:
     return numbers
 
 
-def named_rows(
-    ours: dict[str, float], other: dict[str, float], *, tolerance: float = EXACT, suffix: str = ""
-) -> Sequence[ComparedNumber]:
+def named_rows(ours: dict[str, float], other: dict[str, float]) -> Sequence[ComparedNumber]:
     """Rows for two mappings with the same names, in the order of the other side; one that we lack is ``nan``."""
-    return [
-        ComparedNumber(name + suffix, ours.get(name, math.nan), value, tolerance=tolerance)
-        for name, value in other.items()
-    ]
+    return [ComparedNumber(name, ours.get(name, math.nan), value, tolerance=EXACT) for name, value in other.items()]
 
 
 def _plain(value: float) -> float | None:

@@ -51,9 +51,9 @@ CITATION = (
 )
 
 
-def count_of(ratio: float, n: int = N_SUBJECTS) -> int:
+def count_of(ratio: float) -> int:
     """The number of subjects behind a printed ratio, rounded half up."""
-    return math.floor(ratio * n + 0.5)
+    return math.floor(ratio * N_SUBJECTS + 0.5)
 
 
 COUNTS = {

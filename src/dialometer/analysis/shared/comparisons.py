@@ -176,14 +176,12 @@ def comparison_caption(comparison: Comparison, questions: Iterable[str]) -> str:
     return f"{'Question' if len(named) == 1 else 'Questions'}: {listed(named)}.{hypothesis}"
 
 
-def preferred_words(
-    pairs: Mapping[tuple[str, str], Estimate], options: Options, *, null: float = 0.0, where: str = ""
-) -> str:
+def preferred_words(pairs: Mapping[tuple[str, str], Estimate], options: Options, *, where: str = "") -> str:
     """Which system is preferred to which, and how many pairs show no significant difference."""
     beaten: dict[str, list[str]] = {}
     unclear: list[str] = []
     for (first, second), estimate in pairs.items():
-        winner, loser = (second, first) if estimate.value < null else (first, second)
+        winner, loser = (second, first) if estimate.value < 0 else (first, second)
         if p_adjusted(estimate) <= 1 - options.confidence:
             beaten.setdefault(winner, []).append(f"{loser} ({p_words(p_adjusted(estimate))})")
         else:

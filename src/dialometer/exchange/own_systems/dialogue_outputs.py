@@ -46,12 +46,10 @@ def _columns(path: Path) -> set[str]:
     return {plain_name(str(name).strip('"')) for name in names}
 
 
-def read_pairs(
-    files: Sequence[Path], *, speakers: Mapping[str, Role] | None = None, n_items: int | None = None, seed: int = 1
-) -> SystemOutputs:
+def read_pairs(files: Sequence[Path], *, n_items: int | None = None, seed: int = 1) -> SystemOutputs:
     """Pairs of the two files' dialogues: those with the same id, else with the same first turn, else drawn at random."""
     labels = system_labels(files)
-    first, second = ([d for d in read_dialogues(path, speakers=speakers) if d.turns] for path in files)
+    first, second = ([d for d in read_dialogues(path) if d.turns] for path in files)
     rng = np.random.default_rng(seed)
     pairs, notes = _matched(first, second, rng)
     if n_items is not None and n_items < len(pairs):

@@ -90,32 +90,31 @@ def nearest(
     features: NDArray[np.floating],
     k: int,
     *,
-    queries: NDArray[np.floating] | None = None,
     is_self_included: bool = False,
     report: Report | None = None,
 ) -> tuple[Numbers, Features]:
-    """Numbers of the ``k`` points nearest to each query, nearest first, and their Euclidean distances.
+    """Numbers of the ``k`` points nearest to each point, nearest first, and their Euclidean distances.
 
-    Without ``queries`` the points themselves are asked for, and no point is its own neighbour unless ``is_self_included``.
+    No point is its own neighbour unless ``is_self_included``.
     """
-    is_own = queries is None and not is_self_included
+    is_own = not is_self_included
     if len(features) < k + is_own:
         raise NotEnoughData(
             f"{len(features)} rated dialogues are too few for {k} neighbours",
             remedy="use a smaller K or more dialogues",
         )
     points = as_points(features)
-    rows = points if queries is None else as_points(queries)
-    space = _Space(points, squared_norms(points), rows, k, is_own)
+    norms = squared_norms(points)
+    space = _Space(points, norms, k, is_own)
     n_rows = max(1, min(_MOST_ROWS, DEFAULT_BLOCK_BYTES // n_threads_allowed() // (4 * len(points))))
-    parts = [slice(start, min(start + n_rows, len(rows))) for start in range(0, len(rows), n_rows)]
-    numbers = np.empty((len(rows), k), dtype=np.int64)
-    distances = np.empty((len(rows), k), dtype=np.float32)
+    parts = [slice(start, min(start + n_rows, len(points))) for start in range(0, len(points), n_rows)]
+    numbers = np.empty((len(points), k), dtype=np.int64)
+    distances = np.empty((len(points), k), dtype=np.float32)
     for part, (near, far) in zip(parts, THREADS.run(_nearest_of_part, space, parts), strict=True):
         numbers[part], distances[part] = near, far
         if report is not None:
-            report(part.stop, len(rows))
-    distances += squared_norms(rows)[:, None]
+            report(part.stop, len(points))
+    distances += norms[:, None]
     return numbers, np.sqrt(np.maximum(distances, 0.0))
 
 
@@ -123,13 +122,12 @@ def nearest(
 class _Space:
     points: Features
     norms: Features
-    queries: Features
     k: int
     is_own: bool
 
 
 def _nearest_of_part(space: _Space, part: slice) -> tuple[Numbers, Features]:
-    products = space.queries[part] @ space.points.T
+    products = space.points[part] @ space.points.T
     own = np.arange(part.start, part.stop) if space.is_own else np.full(len(products), -1)
     numbers = np.empty((len(products), space.k), dtype=np.int64)
     distances = np.empty((len(products), space.k), dtype=np.float32)
@@ -159,14 +157,13 @@ def knn_smooth(
     ratings: Floats,
     k: int = DEFAULT_K,
     *,
-    queries: NDArray[np.floating] | None = None,
     is_self_included: bool = False,
     report: Report | None = None,
 ) -> Floats:
     """The mean rating of each dialogue's ``k`` nearest others.
 
     The paper does not say whether a dialogue is its own neighbour; here it is not, because its own noisy rating is what is
-    to be smoothed (``is_self_included`` brings the other reading). With ``queries``, other dialogues are rated instead.
+    to be smoothed (``is_self_included`` brings the other reading).
     """
-    numbers, _ = nearest(features, k, queries=queries, is_self_included=is_self_included, report=report)
+    numbers, _ = nearest(features, k, is_self_included=is_self_included, report=report)
     return np.asarray(np.asarray(ratings, dtype=np.float64)[numbers].mean(axis=1))

@@ -136,9 +136,7 @@ def kappa_with_error(scores: Floats, pairs: NumberedPairs, *, seed: int = 0) -> 
     return kappa.value, float(kappa.details.get("standard_error", math.nan))
 
 
-def paired_difference(
-    first: Sequence[float], second: Sequence[float], *, overlap: float = 0.0, label: str = ""
-) -> Estimate:
+def paired_difference(first: Sequence[float], second: Sequence[float], *, overlap: float = 0.0) -> Estimate:
     """Mean difference of two evaluators over the same splits, its standard error and t interval.
 
     ``details`` holds ``standard_error``. Splits share training dialogues, so their differences are not independent; with
@@ -151,7 +149,7 @@ def paired_difference(
     n = len(differences)
     method = "mean paired difference over splits"
     if n < 2:
-        return unknown(method, "a standard error needs at least two splits", n=n, label=label)
+        return unknown(method, "a standard error needs at least two splits", n=n)
     mean, variance = float(differences.mean()), float(differences.var(ddof=1))
     plain = math.sqrt(variance / n)
     corrected = math.sqrt(variance * (1 / n + overlap))
@@ -168,6 +166,5 @@ def paired_difference(
         statistic=t,
         df=(float(n - 1),),
         p_value=p_value,
-        label=label,
         details={"standard_error": plain, "corrected_standard_error": corrected},
     )

@@ -154,7 +154,6 @@ def noise_experiment(
     rated: Sequence[RatedDialogue],
     features: Features,
     *,
-    kinds: Sequence[Kind] = KINDS,
     share: float = 0.2,
     n_repetitions: int = 10,
     k: int = DEFAULT_K,
@@ -180,7 +179,7 @@ def noise_experiment(
         if len(pairs) < FEWEST_PAIRS:
             raise NotEnoughData("too few ratings lie 3 points apart", remedy="give more dialogues")
         development = (points[held], np.column_stack([pairs.better, pairs.worse]))
-        for kind in kinds:
+        for kind in KINDS:
             observed, is_flipped = flip(ratings[rest], share, kind, rng)
             scores = suspicions(points[rest], observed, development, folds[rest], k)
             scores |= controls(ratings[rest], observed, is_flipped, k, rng)

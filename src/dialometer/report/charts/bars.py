@@ -48,9 +48,7 @@ def bars(
     items: Sequence[Bar],
     *,
     value_title: str,
-    group_title: str = "",
     is_percent: bool = False,
-    n_facet_columns: int = 2,
 ) -> Spec:
     """Bars from zero, one row per label in the order given, side by side where there are groups."""
     rows = [{"label": i.label, "value": finite(i.value), "group": i.group, "facet": i.facet} for i in items]
@@ -64,7 +62,7 @@ def bars(
         colour: Spec = {"value": SERIES[0]}
         if groups != [""]:
             encoding["yOffset"] = {"field": "group", "type": "nominal", "sort": groups, "scale": {"domain": groups}}
-            colour = group_colour(groups, screen, group_title)
+            colour = group_colour(groups, screen, "")
         bar = {
             "transform": [{"filter": "isValid(datum.value)"}],
             "mark": {"type": "bar", "cornerRadiusEnd": 2},
@@ -74,7 +72,7 @@ def bars(
         view: Spec = {"encoding": encoding, "layer": [bar, unknown_text()]}
         return in_facets(view, facets, screen, room_px=label_room_px(labels, screen), height_px=height)
 
-    return on_both_screens(draw, rows, n_facet_columns)
+    return on_both_screens(draw, rows)
 
 
 def stacked_shares(
@@ -84,7 +82,6 @@ def stacked_shares(
     part_title: str = "",
     value_title: str = "share",
     is_ordered: bool = False,
-    n_facet_columns: int = 2,
 ) -> Spec:
     """Rows that add up to 100 %, cut into ``parts`` in that order; an ordered scale gets colours that run from low to high."""
     colours, inks = part_colours(len(parts), is_ordered=is_ordered)
@@ -134,7 +131,7 @@ def stacked_shares(
         height = len(labels) * row_height_px(labels, screen, 1)
         return in_facets(view, facets, screen, room_px=label_room_px(labels, screen), height_px=height)
 
-    return on_both_screens(draw, rows, n_facet_columns)
+    return on_both_screens(draw, rows)
 
 
 def part_colours(n_parts: int, *, is_ordered: bool) -> tuple[list[str], list[str]]:

@@ -57,7 +57,6 @@ def histogram(
     value_title: str,
     count_title: str = "judgments",
     reference: float | None = None,
-    n_facet_columns: int = 2,
 ) -> Spec:
     """Counts per bin. Facets share both axes. ``reference`` draws a line, for example at the middle of the scale."""
     rows = [{"low": b.low, "high": b.high, "count": b.count, "facet": b.facet} for b in bins]
@@ -98,7 +97,7 @@ def histogram(
             )
         return in_facets({"layer": layers}, facets, screen, room_px=64, height_px=200 if len(facets) == 1 else 130)
 
-    return on_both_screens(draw, rows, n_facet_columns)
+    return on_both_screens(draw, rows)
 
 
 def strip(

@@ -39,14 +39,12 @@ class ScreenWidth:
         return self.width_px < WIDE_PX
 
 
-def on_both_screens(
-    draw: Callable[[ScreenWidth], Spec], rows: Sequence[dict[str, Any]], n_facet_columns: int = 2
-) -> Spec:
+def on_both_screens(draw: Callable[[ScreenWidth], Spec], rows: Sequence[dict[str, Any]]) -> Spec:
     """The chart for a wide screen, carrying the one for a phone; without rows it says that there is nothing to draw."""
     if not rows:
         mark = {"type": "text", "fontStyle": "italic", "color": MUTED, "text": NOT_ENOUGH}
         return {"data": {"values": [{}]}, "mark": mark, "width": NARROW_PX - 40, "height": 60}
-    wide = draw(ScreenWidth(WIDE_PX, 34, n_facet_columns))
+    wide = draw(ScreenWidth(WIDE_PX, 34, 2))
     narrow = draw(ScreenWidth(NARROW_PX, 17, 1))
     return with_narrow({"data": {"values": list(rows)}, **wide}, narrow)
 
@@ -206,9 +204,7 @@ def unknown_text() -> Spec:
     }
 
 
-def in_facets(
-    view: Spec, facets: Sequence[str], screen: ScreenWidth, *, room_px: int, height_px: int, is_shared: bool = True
-) -> Spec:
+def in_facets(view: Spec, facets: Sequence[str], screen: ScreenWidth, *, room_px: int, height_px: int) -> Spec:
     """The view by itself, or once per facet; both fill the screen's width.
 
     Names are measured with one font and shown with the reader's, which may be wider: some room is left for that.
@@ -224,16 +220,13 @@ def in_facets(
     width = (free - _FACET_GAP_PX * (n_columns - 1)) // n_columns
     n_chars = max(12, int(width // CHAR_PX))
     header = {"title": None, "labelExpr": label_lookup(facets, n_chars), "labelAnchor": "start", "labelOrient": "top"}
-    spec: Spec = {
+    return {
         "padding": padding,
         "facet": {"field": "facet", "type": "nominal", "sort": list(facets), "header": header},
         "columns": n_columns,
         "spacing": _FACET_GAP_PX,
         "spec": {"width": max(width, 80), "height": height_px, **view},
     }
-    if not is_shared:
-        spec["resolve"] = {"scale": {"x": "independent", "y": "independent"}}
-    return spec
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -40,27 +40,22 @@ def heatmap(
     cells: Sequence[HeatCell],
     *,
     value_title: str,
-    row_title: str = "",
-    column_title: str = "",
     domain: tuple[float, float] | None = None,
     midpoint: float | None = None,
     is_percent: bool = False,
-    n_digits: int = 2,
 ) -> Spec:
     """The matrix in the order given. With ``midpoint`` (0.5 for wins, 0 for differences) two colours part there."""
     low, high = _ends(cells, domain, midpoint)
     ramp = SEQUENTIAL if midpoint is None else DIVERGING
     steps = step_labels(low, high, len(ramp), is_percent=is_percent)
-    rows = _cell_rows(cells, (low, high), steps, lambda value: _number(value, is_percent, n_digits))
+    rows = _cell_rows(cells, (low, high), steps, lambda value: _number(value, is_percent))
     names, columns = in_order(c.row for c in cells), in_order(c.column for c in cells)
 
     def draw(screen: ScreenWidth) -> Spec:
         room = label_room_px(names, screen)
         width = max(18, min(96, (screen.width_px - room - 12) // max(1, len(columns))))
-        x_axis = _column_axis(columns, names, width, column_title)
-        y_axis = {**label_axis(names, screen), "title": row_title or None}
-        if "+ 1" in x_axis["labelExpr"]:
-            y_axis = {**label_axis(names, screen, is_numbered=True), "title": row_title or None}
+        x_axis = _column_axis(columns, names, width)
+        y_axis = label_axis(names, screen, is_numbered="+ 1" in x_axis["labelExpr"])
         encoding = {
             "x": {"field": "column", "type": "nominal", "sort": columns, "axis": x_axis},
             "y": {"field": "row", "type": "nominal", "sort": names, "axis": y_axis},
@@ -153,14 +148,13 @@ def _cell_rows(
     return rows
 
 
-def _column_axis(columns: list[str], names: list[str], width: int, title: str) -> Spec:
+def _column_axis(columns: list[str], names: list[str], width: int) -> Spec:
     """Names above the columns; where they do not fit, their numbers (a square matrix) or the names at a slant."""
     n_chars = max(1, int(width // 7))
     n_lines = {name: len(lines_of(name, n_chars)) for name in columns}
     axis: Spec = {
         **label_axis([], ScreenWidth(0, 0, 1)),
         "orient": "top",
-        "title": title or None,
         "labelAngle": 0,
         "labelBaseline": "bottom",
     }
@@ -190,7 +184,7 @@ def step_of(value: float, low: float, high: float, n_steps: int) -> int:
     return min(n_steps - 1, max(0, int((value - low) / (high - low) * n_steps)))
 
 
-def _number(value: float | None, is_percent: bool, n_digits: int) -> str:
+def _number(value: float | None, is_percent: bool) -> str:
     if value is None:
         return "–"
-    return write_percent(value) if is_percent else write_number(value, n_digits)
+    return write_percent(value) if is_percent else write_number(value, 2)

@@ -53,7 +53,6 @@ def dot_interval(
     domain: tuple[float, float] | None = None,
     limits: tuple[float, float] | None = None,
     is_percent: bool = False,
-    n_facet_columns: int = 2,
     group_order: Sequence[str] = (),
 ) -> Spec:
     """Estimates with intervals, one row per label in the order given; ``reference`` draws a line (chance, no effect), and
@@ -86,7 +85,7 @@ def dot_interval(
         height = len(labels) * row_height_px(labels, screen, 1 if group_order else len(groups))
         return in_facets(view, facets, screen, room_px=label_room_px(labels, screen), height_px=height)
 
-    return on_both_screens(draw, rows, n_facet_columns)
+    return on_both_screens(draw, rows)
 
 
 def dot_rows(dots: Sequence[Dot]) -> list[dict[str, Any]]:
@@ -202,13 +201,11 @@ def forest(
     *,
     value_title: str,
     reference: float | None = 0.0,
-    domain: tuple[float, float] | None = None,
-    is_percent: bool = False,
     n_digits: int | None = None,
 ) -> Spec:
     """Effects with intervals, the numbers written at the right, and a line at ``reference`` (no effect)."""
-    texts = {dot.label: write_estimate(dot.estimate, n_digits=n_digits, is_percent=is_percent).text for dot in dots}
-    return _column(dots, texts, value_title, reference, domain, is_percent)
+    texts = {dot.label: write_estimate(dot.estimate, n_digits=n_digits).text for dot in dots}
+    return _column(dots, texts, value_title, reference)
 
 
 def ranking_intervals(
@@ -217,7 +214,6 @@ def ranking_intervals(
     value_title: str,
     rank_ranges: Mapping[str, tuple[int, int]] | None = None,
     reference: float | None = None,
-    domain: tuple[float, float] | None = None,
     is_percent: bool = False,
 ) -> Spec:
     """Systems from the strongest to the weakest; ``rank_ranges`` (label to best and worst plausible rank) stands beside."""
@@ -229,7 +225,7 @@ def ranking_intervals(
         texts[dot.label] = "" if not low else f"rank {low}" if low == high else f"rank {low}–{high}"
     if not rank_ranges:
         texts = {dot.label: write_estimate(dot.estimate, is_percent=is_percent).text for dot in ordered}
-    return _column(ordered, texts, value_title, reference, domain, is_percent)
+    return _column(ordered, texts, value_title, reference, is_percent=is_percent)
 
 
 def _column(
@@ -237,8 +233,8 @@ def _column(
     texts: Mapping[str, str],
     value_title: str,
     reference: float | None,
-    domain: tuple[float, float] | None,
-    is_percent: bool,
+    *,
+    is_percent: bool = False,
 ) -> Spec:
     rows = [{**row, "text": texts[row["label"]]} for row in dot_rows(dots)]
     labels = in_order(dot.label for dot in dots)
@@ -250,9 +246,9 @@ def _column(
         x = {
             "type": "quantitative",
             "axis": value_axis(value_title, is_percent=is_percent, screen=screen),
-            "scale": value_scale(domain or drawn_domain(_ends(rows, reference), is_percent=is_percent)),
+            "scale": value_scale(drawn_domain(_ends(rows, reference), is_percent=is_percent)),
         }
-        layers = interval_layers(x, [""], screen, domain=domain, open_ends=_open_ends(dots))
+        layers = interval_layers(x, [""], screen, open_ends=_open_ends(dots))
         if reference is not None:
             layers.insert(0, reference_rule(reference))
         if not screen.is_narrow:

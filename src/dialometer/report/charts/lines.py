@@ -52,7 +52,6 @@ def lines(
     is_log_x: bool = False,
     is_percent_x: bool = False,
     ideal: str = "",
-    n_facet_columns: int = 2,
 ) -> Spec:
     """Lines by group with bands for intervals; ``target`` draws a horizontal line, for example at a power of 0.8, ``mark_x``
     an upright one, for example at the value that was chosen, and ``ideal`` names a line where y equals x, dashed and
@@ -104,7 +103,7 @@ def lines(
         room = 41 + LINE_PX * len(title)
         return in_facets({"layer": layers}, facets, screen, room_px=room, height_px=height)
 
-    return on_both_screens(draw, rows, n_facet_columns)
+    return on_both_screens(draw, rows)
 
 
 def _ideal(xs: Sequence[float], name: str) -> list[Spec]:

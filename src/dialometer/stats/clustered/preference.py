@@ -177,16 +177,7 @@ def signed_choices(
     return np.array(out, dtype=np.float64)
 
 
-def preference_of(
-    signed: ArrayLike,
-    *,
-    ties: TieRule = "drop",
-    cannot_tell: TieRule = "drop",
-    test: ChoiceTest = "exact",
-    interval: ProportionInterval = "wilson",
-    confidence: float = 0.95,
-    label: str = "",
-) -> Estimate:
+def preference_of(signed: ArrayLike, *, confidence: float = 0.95, label: str = "") -> Estimate:
     """Preference from an array of +1 (for), -1 (against), 0 (tie) and nan (cannot tell), one entry per rater."""
     answers = numbers(signed)
     is_missing = np.isnan(answers)
@@ -198,10 +189,6 @@ def preference_of(
         int(np.sum(decided == -1)),
         int(np.sum(decided == 0)),
         int(np.sum(is_missing)),
-        ties=ties,
-        cannot_tell=cannot_tell,
-        test=test,
-        interval=interval,
         confidence=confidence,
         label=label,
     )

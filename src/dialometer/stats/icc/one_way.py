@@ -31,22 +31,20 @@ class OneWay:
     squares: Floats
 
 
-def one_way_icc(data: OneWay, item_weights: Floats, repeats: Floats | None = None) -> Floats:
+def one_way_icc(data: OneWay, item_weights: Floats) -> Floats:
     """ICC(1,1) on resamples given by how often each item counts (resamples by items).
 
-    ``repeats`` is, per item, the sum of squared multiplicities of raters; it differs from the count only where raters were
-    drawn with replacement, and keeps a rater drawn twice from passing as agreement. Items without judgments do not count.
+    Items without judgments do not count.
     """
     size = data.counts
-    own = size if repeats is None else repeats
     is_rated = size > 0
     safe = np.where(is_rated, size, 1.0)
     total, grand = _weighted(item_weights, size), _weighted(item_weights, data.sums)
     explained = _weighted(item_weights, data.sums**2 / safe)
-    own_share = _weighted(item_weights, own / safe)
+    n_rated = _weighted(item_weights, is_rated.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
-        noise = (_weighted(item_weights, data.squares) - explained) / (total - own_share)
-        expected_noise = (own_share - _weighted(item_weights, own) / total) * noise
+        noise = (_weighted(item_weights, data.squares) - explained) / (total - n_rated)
+        expected_noise = (n_rated - 1) * noise
         between = explained - grand**2 / total
         item = (between - expected_noise) / (total - _weighted(item_weights, size**2) / total)
         return np.asarray(item / (item + noise))

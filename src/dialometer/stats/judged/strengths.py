@@ -208,12 +208,12 @@ def _without_test(estimate: Estimate) -> Estimate:
     )  # fmt: skip
 
 
-def pair_design(first: Ints, second: Ints, n_systems: int, covariates: Floats | None = None) -> Floats:
-    """Rows of comparisons: strengths of all systems but the first, then covariates (differences of the two sides)."""
+def pair_design(first: Ints, second: Ints, n_systems: int) -> Floats:
+    """Rows of comparisons: strengths of all systems but the first."""
     rows = np.zeros((len(first), n_systems))
     rows[np.arange(len(first)), first] += 1
     rows[np.arange(len(first)), second] -= 1
-    return rows[:, 1:] if covariates is None else np.concatenate([rows[:, 1:], covariates], axis=1)
+    return rows[:, 1:]
 
 
 def strength_contrasts(names: Sequence[str], n_covariates: int = 0) -> dict[str, Floats]:

@@ -18,7 +18,6 @@ with a dummy for each screen.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -27,9 +26,8 @@ import numpy.typing as npt
 from scipy import linalg
 from scipy.sparse.csgraph import connected_components
 
-from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.registry import did_you_mean
 from dialometer.stats.clustered.two_way_contrasts import TwoWayContrasts
 from dialometer.stats.observations import Floats
 
@@ -63,55 +61,6 @@ class BestWorstChoices:
         table[every, self.best] = 1.0
         table[every, self.worst] = -1.0
         return table
-
-
-def code_best_worst(
-    shown: Sequence[Sequence[str]],
-    best: Sequence[str],
-    worst: Sequence[str],
-    *,
-    rater: Sequence[str] | None = None,
-    item: Sequence[str] | None = None,
-    systems: Sequence[str] | None = None,
-) -> BestWorstChoices:
-    """Choices from names; without ``rater`` every choice counts as another rater's."""
-    known = tuple(systems) if systems is not None else tuple(sorted({name for names in shown for name in names}))
-    place = {name: k for k, name in enumerate(known)}
-    raters = [str(k) for k in range(len(shown))] if rater is None else list(rater)
-    if not len(shown) == len(best) == len(worst) == len(raters):
-        raise DialometerError(
-            f"{len(shown)} sets, {len(best)} best, {len(worst)} worst, {len(raters)} raters",
-            where="best-worst",
-            remedy="give one of each for every choice",
-        )
-    width = max((len(names) for names in shown), default=0)
-    coded = np.full((len(shown), width), -1, dtype=np.intp)
-    for row, (names, top, bottom) in enumerate(zip(shown, best, worst, strict=True)):
-        where = f"choice {row + 1}"
-        for name in names:
-            if name not in place:
-                raise DialometerError(f"unknown system '{name}'", where=where, remedy=did_you_mean(name, list(known)))
-        if len(set(names)) != len(names) or len(names) < 2:
-            raise DialometerError("a set needs at least two different systems", where=where, remedy="fix the set")
-        if top not in names or bottom not in names or top == bottom:
-            raise DialometerError(
-                f"best '{top}' and worst '{bottom}' of {', '.join(names)}",
-                where=where,
-                remedy="best and worst are two different systems of the set",
-            )
-        coded[row, : len(names)] = [place[name] for name in names]
-    distinct, codes = np.unique(np.asarray(raters, dtype=np.str_), return_inverse=True)
-    return BestWorstChoices(
-        systems=known,
-        shown=coded,
-        best=np.array([place[name] for name in best], dtype=np.intp),
-        worst=np.array([place[name] for name in worst], dtype=np.intp),
-        raters=tuple(distinct.tolist()),
-        rater=codes.astype(np.intp),
-        item=None
-        if item is None
-        else np.unique(np.asarray(item, dtype=np.str_), return_inverse=True)[1].astype(np.intp),
-    )
 
 
 METHOD = "best-worst scores"

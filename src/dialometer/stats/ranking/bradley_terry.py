@@ -284,7 +284,7 @@ def bradley_terry(
     exists and 0.1 where it does not. Standard errors come from the curvature of the (penalised) likelihood; with ties as
     half wins they are on the cautious side, since a tie is less variable than the plain model allows for.
     """
-    check_request(matrix, position_effect=position_effect)
+    check_request(matrix)
     part = matrix.part(np.flatnonzero(matrix.votes_per_system > 0).tolist())
     model, notes = choose_model(part, ties=ties, position_effect=position_effect)
     if part.n_self:
@@ -307,7 +307,7 @@ def bradley_terry(
     return _result(matrix, fitted, cells, fit, prior=used, ties=ties, groups=groups)
 
 
-def check_request(matrix: WinMatrix, *, position_effect: bool) -> None:
+def check_request(matrix: WinMatrix) -> None:
     """Refuse in words what cannot be fitted."""
     if len(matrix.systems) < 2:
         raise NotEnoughData(
@@ -316,12 +316,6 @@ def check_request(matrix: WinMatrix, *, position_effect: bool) -> None:
     if matrix.n_votes <= 0:
         raise NotEnoughData(
             "no votes between two different systems", where="Bradley-Terry", remedy="collect votes first"
-        )
-    if position_effect and not matrix.has_order:
-        raise DialometerError(
-            "the matrix does not say which system was shown first",
-            where="Bradley-Terry",
-            remedy="build it from votes, or leave the position effect out",
         )
 
 

@@ -14,7 +14,7 @@ from scipy.special import bdtr
 
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.clustered.proportion import clopper_pearson_interval
-from dialometer.stats.effects.multiplicity import Correction, adjust_estimates
+from dialometer.stats.effects.multiplicity import adjust_estimates
 from dialometer.stats.ranking.votes import WinMatrix
 
 
@@ -39,9 +39,7 @@ class WinRecord:
         return self.wins + self.losses + self.ties
 
 
-def head_to_head(
-    matrix: WinMatrix, *, confidence: float = 0.95, correction: Correction = "holm"
-) -> tuple[WinRecord, ...]:
+def head_to_head(matrix: WinMatrix, *, confidence: float = 0.95) -> tuple[WinRecord, ...]:
     """One record for each pair that was ever shown, in the order of the systems."""
     wins, ties, names = matrix.wins, matrix.ties, matrix.systems
     records = [
@@ -50,19 +48,17 @@ def head_to_head(
         for b in range(a + 1, len(names))
         if wins[a, b] + wins[b, a] + ties[a, b] > 0
     ]
-    return _corrected(records, correction)
+    return _corrected(records)
 
 
-def overall_records(
-    matrix: WinMatrix, *, confidence: float = 0.95, correction: Correction = "holm"
-) -> tuple[WinRecord, ...]:
+def overall_records(matrix: WinMatrix, *, confidence: float = 0.95) -> tuple[WinRecord, ...]:
     """One record for each system against all others. The tests share votes, so read them as a summary."""
     wins, ties = matrix.wins, matrix.ties
     records = [
         _record(name, "", wins[k].sum(), wins[:, k].sum(), ties[k].sum(), confidence)
         for k, name in enumerate(matrix.systems)
     ]
-    return _corrected(records, correction)
+    return _corrected(records)
 
 
 def _record(a: str, b: str, wins: float, losses: float, ties: float, confidence: float) -> WinRecord:
@@ -89,8 +85,8 @@ def _record(a: str, b: str, wins: float, losses: float, ties: float, confidence:
     return WinRecord(a, b, n_wins, n_losses, n_ties, share)
 
 
-def _corrected(records: Sequence[WinRecord], correction: Correction) -> tuple[WinRecord, ...]:
-    shares = adjust_estimates([record.share for record in records], correction)
+def _corrected(records: Sequence[WinRecord]) -> tuple[WinRecord, ...]:
+    shares = adjust_estimates([record.share for record in records], "holm")
     return tuple(
         replace(record, share=share if not math.isnan(share.p_value) else record.share)
         for record, share in zip(records, shares, strict=True)

@@ -181,8 +181,6 @@ class WinMatrix:
     first_won: Floats
     second_won: Floats
     tied: Floats
-    has_order: bool = True
-    """False where the matrix was given without the order of presentation; then the row says nothing about who was first."""
     n_self: int = 0
 
     @property
@@ -219,7 +217,6 @@ class WinMatrix:
             first_won=self.first_won[grid],
             second_won=self.second_won[grid],
             tied=self.tied[grid],
-            has_order=self.has_order,
             n_self=self.n_self,
         )
 
@@ -241,42 +238,6 @@ def win_matrix(votes: Votes, *, is_weighted: bool = False) -> WinMatrix:
         second_won=count(SECOND),
         tied=count(TIE),
         n_self=votes.n_self,
-    )
-
-
-def win_matrix_from_counts(systems: Sequence[str], wins: npt.ArrayLike, ties: npt.ArrayLike | None = None) -> WinMatrix:
-    """A matrix whose votes were counted elsewhere: ``wins[a, b]`` for a over b, ``ties`` symmetric (or its upper half).
-
-    The diagonal (a system against itself) is left out and counted in ``n_self``.
-    """
-    n = len(systems)
-    won = np.array(wins, dtype=np.float64)
-    tied = np.zeros((n, n)) if ties is None else np.array(ties, dtype=np.float64)
-    for name, matrix in (("wins", won), ("ties", tied)):
-        if matrix.shape != (n, n):
-            raise DialometerError(
-                f"'{name}' has the shape {matrix.shape} for {n} systems",
-                where="win matrix",
-                remedy=f"give {n} by {n} numbers",
-            )
-        if not np.isfinite(matrix).all() or (matrix < 0).any():
-            raise DialometerError(
-                f"'{name}' holds negative or missing counts", where="win matrix", remedy="counts are 0 or more"
-            )
-    upper = np.triu(tied, 1)
-    if not (np.array_equal(upper, np.tril(tied, -1).T) or not np.tril(tied, -1).any()):
-        raise DialometerError(
-            "'ties' is not symmetric", where="win matrix", remedy="a tie of a with b is a tie of b with a"
-        )
-    n_self = int(np.trace(won) + np.trace(tied))
-    np.fill_diagonal(won, 0)
-    return WinMatrix(
-        systems=tuple(systems),
-        first_won=won,
-        second_won=np.zeros((n, n)),
-        tied=upper,
-        has_order=False,
-        n_self=n_self,
     )
 
 

@@ -31,7 +31,6 @@ class JobState:
 
     state: str
     by: str = ""
-    started_ms: int = 0
     beat_s: float = 0.0
     n_done: int = 0
     n_total: int = 0

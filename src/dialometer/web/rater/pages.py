@@ -260,7 +260,6 @@ class Pages:
         *,
         csrf: str,
         root_path: str = "",
-        error: str = "",
         hidden: Mapping[str, str] | None = None,
         languages: Sequence[str] = (),
     ) -> str:
@@ -275,7 +274,6 @@ class Pages:
             languages=language_choices(languages, self.language.tag, root_path, hidden or {}),
             minutes=math.ceil(recruitment.minutes or estimate_minutes(self.study)),
             pay=f"{recruitment.pay_cents / 100:.2f} {recruitment.currency}" if recruitment.pay_cents else "",
-            error=self.language.explain(error) if error else "",
             scripts=["send.js"],
         )
 

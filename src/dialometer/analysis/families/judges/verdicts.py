@@ -248,14 +248,14 @@ def _differences(
     return rows
 
 
-def over_items(values: Floats, options: Options, *, null: float = 0.0) -> Estimate:
+def over_items(values: Floats, options: Options) -> Estimate:
     """A mean over items with Student's t."""
     values = values[~np.isnan(values)]
     n, mean = len(values), float(values.mean()) if len(values) else math.nan
     if n < 2 or np.ptp(values) == 0:
         why = "one item: no confidence interval" if n < 2 else "every item gives the same value: no confidence interval"
         return Estimate(mean, n, "mean over items", confidence=options.confidence, notes=(why,))
-    test = stats.ttest_1samp(values, null)
+    test = stats.ttest_1samp(values, 0.0)
     interval = test.confidence_interval(options.confidence)
     return Estimate(
         mean, n, "mean over items", float(interval.low), float(interval.high), options.confidence, "Student's t over items",

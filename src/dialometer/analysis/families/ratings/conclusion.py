@@ -166,13 +166,13 @@ def _size_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
     return [text]
 
 
-def raters_per_level(main: FactorEffects, contrast: Contrast, ratio: float = SMALL_RATIO) -> int | None:
+def raters_per_level(main: FactorEffects, contrast: Contrast) -> int | None:
     """Raters per level for 80% power at 5%, from the spread between raters seen here (normal approximation)."""
     first, second = main.groups(contrast)
     if min(len(first), len(second)) < 2:
         return None
     variance = (float(first.var(ddof=1)) + float(second.var(ddof=1))) / 2
-    return math.ceil(2 * variance * (1.959964 + 0.841621) ** 2 / math.log(ratio) ** 2)
+    return math.ceil(2 * variance * (1.959964 + 0.841621) ** 2 / math.log(SMALL_RATIO) ** 2)
 
 
 def _raters_advice(evidence: Evidence, contrast: Contrast) -> list[str]:
