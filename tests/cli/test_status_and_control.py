@@ -38,6 +38,7 @@ def test_what_was_done_is_told_as_it_is_now(run):
     assert "anchoring is now paused" in run("control", "s", "pause")
     assert "is now open" in run("control", "s", "start", "--condition", "anchor=both,layout=together")
     assert "5 raters at most" in run("control", "s", "quota", 5)
+    assert "0 raters at most, so nobody else can start" in run("control", "s", "quota", 0)
     assert "no limit" in run("control", "s", "quota")
 
 

@@ -103,6 +103,13 @@ def test_what_is_ambiguous_is_refused_with_its_line(tmp_path, text, words):
         read_outputs([write(tmp_path / "o.csv", text)])
 
 
+def test_a_system_that_is_no_column_is_named_once(tmp_path):
+    path = write(tmp_path / "o.csv", "id,prompt,small,large\n1,Hi?,x,y\n2,Ho?,x,y\n")
+    with pytest.raises(DialometerError, match=r"there is no column 'larg'.*did you mean 'large'") as refused:
+        read_outputs([path], systems=["small", "larg"])
+    assert "no response" not in str(refused.value)
+
+
 def test_files_that_cannot_be_matched_are_refused(tmp_path):
     one = write(tmp_path / "one.csv", "id,prompt,response\n1,Hi?,x\n")
     other = write(tmp_path / "three.csv", "id,prompt,response\n7,Ho?,x\n")

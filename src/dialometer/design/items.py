@@ -90,7 +90,7 @@ class ItemReader:
             lines_of[item.id] = number
             items.append(item)
         if not items and not any(problem.severity == "error" for problem in self.problems):
-            self._complain(1, "the items file is empty", "add one JSON object a line")
+            self._complain(1, "the items file is empty", "add one JSON object per line")
         return items
 
     def _utf8(self, content: bytes) -> bytes:
@@ -118,7 +118,7 @@ class ItemReader:
             self._complain(number, "not UTF-8 text", "save the file as UTF-8", column=error.start + 1)
             return None
         except json.JSONDecodeError as error:
-            self._complain(number, f"not valid JSON: {error.msg}", "one JSON object a line", column=error.colno)
+            self._complain(number, f"not valid JSON: {error.msg}", "one JSON object per line", column=error.colno)
             return None
         except (ValueError, RecursionError):  # valid JSON, with a number of thousands of digits or nested as deeply
             self._complain(number, "a number is too long, or the nesting too deep", "shorten it, or put it in quotes")

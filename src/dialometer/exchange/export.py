@@ -122,7 +122,7 @@ class CsvWriter(TableWriter):
 
 
 class JsonLinesWriter(TableWriter):
-    """One JSON object a line; what is not known is null."""
+    """One JSON object per line; what is not known is null."""
 
     suffix = ".jsonl"
 

@@ -116,7 +116,10 @@ def format_of(path: Path) -> str:
     matching = [name for name in FORMATS if FORMATS.get(name)().recognises(path, header)]
     if len(matching) == 1:
         return matching[0]
-    remedy = f"name it with --format: {', '.join(FORMATS.names())}; your own table of ratings is 'long'"
+    remedy = (
+        f"name it with --format: {', '.join(FORMATS.names())}; your own table of ratings is 'long'. "
+        f"'dialometer look {path.name}' shows what the file is"
+    )
     raise ImportFileError([unreadable(path, "the format cannot be recognised from the file", remedy)])
 
 

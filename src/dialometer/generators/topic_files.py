@@ -36,7 +36,7 @@ _MALLET = re.compile(r"^\d+\t[0-9.,eE+-]+\t")
 _TOPIC = ("topic", "topic_id")
 _WORD = ("word", "term", "token")
 _WEIGHT = ("weight", "beta", "probability", "phi", "p")
-_REMEDY = "write one topic a line, its words in order; or see 'Topics from elsewhere' in the page on training bots"
+_REMEDY = "write one topic per line, its words in order; or see 'Topics from elsewhere' in the page on training bots"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class GivenTopics:
 
 
 def read_topic_file(path: Path) -> GivenTopics:
-    """Topics from a file: ``.npz`` with arrays, ``.csv`` or ``.tsv`` with one row per topic and word, else one topic a line."""
+    """Topics from a file: ``.npz`` with arrays, ``.csv`` or ``.tsv`` with one row per topic and word, else one topic per line."""
     try:
         if path.suffix == ".npz":
             return _of_arrays(path)

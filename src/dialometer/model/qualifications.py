@@ -55,10 +55,10 @@ class Qualifications(Part):
         description="Other filters of the platform, by its own names: answers to select, or a range.",
     )
     allow_list: str = Field(
-        default="", description="Text file beside study.yaml: only these raters, one identifier a line."
+        default="", description="Text file beside study.yaml: only these raters, one identifier per line."
     )
     block_list: str = Field(
-        default="", description="Text file beside study.yaml: none of these raters, one identifier a line."
+        default="", description="Text file beside study.yaml: none of these raters, one identifier per line."
     )
 
     @model_validator(mode="after")

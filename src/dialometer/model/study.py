@@ -58,7 +58,7 @@ class Items(Part):
     """Where the items are and what kind they are."""
 
     kind: ItemKind = Field(description="responses, transcript_pair, dialogue, candidate, chat or arena.")
-    file: str = Field(default="items.jsonl", description="JSON Lines file beside study.yaml, one item a line.")
+    file: str = Field(default="items.jsonl", description="JSON Lines file beside study.yaml, one item per line.")
     pairs: Literal["controlled", "free", "dialogues"] = Field(
         default="free",
         description="controlled: the two transcripts may differ only in the agent's strategy (checked). dialogues: the study "

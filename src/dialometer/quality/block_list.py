@@ -15,13 +15,13 @@ from dialometer.quality import RULES
 
 @RULES.register("block_list")
 class BlockList(QualityRule):
-    """Identifiers are listed in a file beside the study, one a line, or in ``raters``. They are checked on arrival only,
+    """Identifiers are listed in a file beside the study, one per line, or in ``raters``. They are checked on arrival only,
     because afterwards nothing but the pseudonym is known.
     """
 
     rule: Literal["block_list"] = "block_list"
     action: Action = "screen_out"
-    file: str = Field(default="", description="Text file beside study.yaml, one identifier a line, # for remarks.")
+    file: str = Field(default="", description="Text file beside study.yaml, one identifier per line, # for remarks.")
     raters: list[str] = Field(default_factory=list)
     acts: ClassVar[Literal["arrival", "live", "end"]] = "arrival"
     withheld: ClassVar[frozenset[str]] = frozenset({"file", "raters"})

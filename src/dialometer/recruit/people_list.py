@@ -36,7 +36,7 @@ def read_people(people: Path) -> tuple[list[str], list[list[str]]]:
         raise DialometerError(f"the list is broken CSV: {error}", where=str(people), remedy=remedy) from error
     if len(rows) < 2:
         raise DialometerError(
-            "the list holds nobody", where=str(people), remedy="a line of column names, then one line a person"
+            "the list holds nobody", where=str(people), remedy="a line of column names, then one line per person"
         )
     header, *people_rows = rows
     header = [name.strip() for name in header]

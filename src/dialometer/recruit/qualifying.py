@@ -139,6 +139,6 @@ def _list_problems(folder: Path, name: str, field: str, platform: Platform) -> I
         yield Problem(
             f"'{strange[0]}' in {name} is no identifier of {platform.label}"
             + (f", and so are {len(strange) - 1} more" if len(strange) > 1 else ""),
-            "copy identifiers as the platform shows them, one a line",
+            "copy identifiers as the platform shows them, one per line",
             field=field,
         )

@@ -56,7 +56,7 @@ class Checklist(Scale):
     number_words: ClassVar[str] = "the share of the points that are met, by weight, from 0 to 100"
     detail_table: ClassVar[DetailTable | None] = DetailTable(
         "checklist_points",
-        "one point of one checklist a row",
+        "one row per point of a checklist",
         {
             "point": (str, "name of the point"),
             "answer": (str, "what the rater said: yes, no or not_applicable"),

@@ -79,16 +79,18 @@ def advice_words(study: Study, result: PowerResult) -> str:
             else f"More items help: {items_words(study, setting.n_items)} reach {percent(reached)} with {setting.n_raters} raters."
         )
     elif study.spec.items.kind not in ("chat", "arena"):
-        parts.append("Several times as many items do not reach it with these raters either: plan for a larger effect.")
+        parts.append(
+            "Eight times as many items are not enough for that number of raters either: plan for more of both, or a larger effect."
+        )
     return " ".join(parts)
 
 
 def assumption_words(assumed: Assumptions) -> str:
     """What was assumed about raters and items."""
     return (
-        f"Assumed, in standard deviations of quality: each system differs by {assumed.item_sd:g} from item to item, raters by "
-        f"{assumed.rater_sd:g} in leniency and by {assumed.taste_sd:g} in what they think of a system; {percent(assumed.careless)} of "
-        "the raters are careless, and those whom gold items, checks or straight-lining rules exclude are excluded."
+        f"Assumed, in standard deviations of quality: a system varies by {assumed.item_sd:g} from item to item; raters vary by "
+        f"{assumed.rater_sd:g} in leniency and by {assumed.taste_sd:g} in their opinion of a system. {percent(assumed.careless)} of "
+        "raters are careless; those who fail gold items, checks or straight-lining rules are excluded."
     )
 
 

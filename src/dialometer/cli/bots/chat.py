@@ -40,7 +40,7 @@ def add_to(app: typer.Typer) -> None:
         seed: Seed = 0,
         as_json: AsJson = False,
     ) -> None:
-        """Talk to a bot. An empty line or Ctrl+D ends the conversation; turns may also come from a pipe, one a line."""
+        """Talk to a bot. An empty line or Ctrl+D ends the conversation; turns may also come from a pipe, one per line."""
         from rich.markup import escape
 
         from dialometer.cli.bots._shared import decoding_of

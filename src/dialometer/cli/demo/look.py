@@ -221,7 +221,7 @@ def _show_table(file: Path, result: dict[str, Any]) -> None:
     else:
         print_prose(
             f"\nIf it holds judgments, [bold]dialometer import my-study {shown} --format votes[/] reads one choice between "
-            "two systems a row, [bold]--format long[/] one rating a row; [bold]--map[/] says which column is which."
+            "two systems per row, [bold]--format long[/] one rating per row; [bold]--map[/] says which column is which."
         )
         print_prose(
             f"If it holds what systems answered, [bold]dialometer new compare my-study --responses {shown}[/] has raters "

@@ -66,7 +66,7 @@ def add_to(app: typer.Typer) -> None:
             str, typer.Option("--topic", help="Only dialogues on it: their metadata say so, or the word occurs.")
         ] = "",
         without: Annotated[
-            Path | None, typer.Option("--without", help="File of words, one a line; dialogues with one are excluded.")
+            Path | None, typer.Option("--without", help="File of words, one per line; dialogues with one are excluded.")
         ] = None,
         gap: Annotated[float, typer.Option("--gap", min=0, help="Least difference of the two ratings.")] = 0.0,
         even: Annotated[

@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Talk to an avatar. It says how sure it is, and asks for another question where it is not sure enough.
 
-        In the terminal an empty line or Ctrl+D ends the conversation; questions may also come from a pipe, one a line.
+        In the terminal an empty line or Ctrl+D ends the conversation; questions may also come from a pipe, one per line.
         """
         from dialometer.cli.console import working
         from dialometer.cli.retrieval._shared import avatar_of, serve_page

@@ -226,6 +226,6 @@ def _tell_next(folder: Path) -> None:
     shown = escape(str(folder))
     steps = {"status": "for how far it has come", "report": "for the answer so far"}
     if not (folder / DATABASE_FILE).exists():
-        steps = {"simulate": "to try it with made-up raters", "serve": "to open it to raters"}
+        steps = {"simulate": "to try it with simulated raters", "serve": "to open it to raters"}
     next_steps = (f"[bold]dialometer {verb} {shown}[/] {why}" for verb, why in steps.items())
     results.print("\nNext: " + "\n      ".join(next_steps), soft_wrap=True)

@@ -86,7 +86,9 @@ def _logged(action: str, condition: int | None) -> str:
 
 
 def _quota(number: int | None) -> str:
-    return "no limit to the number of raters" if number is None else f"{number:,} raters at most"
+    if number is None:
+        return "no limit to the number of raters"
+    return f"{number:,} {'rater' if number == 1 else 'raters'} at most{'' if number else ', so nobody else can start'}"
 
 
 def _find_condition(study: Study, text: str) -> int:

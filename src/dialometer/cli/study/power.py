@@ -59,7 +59,7 @@ def add_to(app: typer.Typer) -> None:
             float, typer.Option("--rater-sd", min=0, help="How much raters differ in leniency.")
         ] = 0.35,
         taste_sd: Annotated[
-            float, typer.Option("--taste-sd", min=0, help="How much raters differ in what they think of a system.")
+            float, typer.Option("--taste-sd", min=0, help="How much raters differ in their opinion of a system.")
         ] = 0.3,
         careless: Annotated[
             float, typer.Option("--careless", min=0, max=1, help="Share of raters who mostly answer at random.")

@@ -40,7 +40,7 @@ def add_to(app: typer.Typer) -> None:
         ] = 0.5,
         item_sd: Annotated[float, typer.Option(min=0, help="How much each system differs from item to item.")] = 0.6,
         taste_sd: Annotated[
-            float, typer.Option(min=0, help="How much raters differ in what they think of a system.")
+            float, typer.Option(min=0, help="How much raters differ in their opinion of a system.")
         ] = 0.0,
         anchor_pull: Annotated[float, typer.Option(min=0, max=1, help="How far a shown number draws estimates.")] = 0.5,
         careless: Annotated[

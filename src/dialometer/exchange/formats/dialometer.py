@@ -123,7 +123,7 @@ def _json_rows(path: Path, intake: Intake, needed: tuple[str, ...]) -> Iterator[
     for record in line_records(SourceFile(path), intake.problems):
         cells, line = record.value, record.line
         if not isinstance(cells, dict):
-            intake.wrong(line, "not a JSON object", "one object a line, as the export wrote them")
+            intake.wrong(line, "not a JSON object", "one object per line, as the export wrote them")
             continue
         missing = [name for name in needed if name not in cells]
         if missing:

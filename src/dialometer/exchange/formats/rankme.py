@@ -1,7 +1,7 @@
 """The files of RankME: sentences rated by three methods on a crowd platform.
 
 Novikova, Dušek and Rieser, RankME: Reliable Human Ratings for Natural Language Generation, NAACL 2018. The ratings by Likert
-scale and by plain magnitude estimation have one system a row; RankME's own rows have three side by side.
+scale and by plain magnitude estimation have one system per row; RankME's own rows have three side by side.
 """
 
 from __future__ import annotations

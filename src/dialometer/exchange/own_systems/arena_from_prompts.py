@@ -58,7 +58,9 @@ def read_prompt_texts(path: Path) -> dict[str, str]:
             texts[name] = text
     if not texts:
         raise DialometerError(
-            "the folder has no prompts", where=str(path), remedy=f"one file a prompt, ending in {' or '.join(SUFFIXES)}"
+            "the folder has no prompts",
+            where=str(path),
+            remedy=f"one file per prompt, ending in {' or '.join(SUFFIXES)}",
         )
     return texts
 

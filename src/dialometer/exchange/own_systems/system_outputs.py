@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from dialometer.errors import DialometerError
+from dialometer.errors import DialometerError, UnknownName
 from dialometer.exchange.records import NewNames
 from dialometer.model.dialogue import Role, clean_text
 from dialometer.readers.json_records import is_too_deep, json_records
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
+from dialometer.registry import did_you_mean
 
 CONTEXT = (
     "context",
@@ -124,6 +125,14 @@ class _Answered:
         return table
 
 
+def _check_named(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Refuses a column that no row has, rather than to miss its response in every row."""
+    known = list(dict.fromkeys(name for row in rows for name in row))
+    for name in columns:
+        if known and name not in known:
+            raise UnknownName(f"there is no column '{name}'", where=str(path), remedy=did_you_mean(name, known))
+
+
 class OutputReader:
     """Reads one or several files of outputs; problems are collected for each file and raised together."""
 
@@ -163,6 +172,7 @@ class OutputReader:
             return self._row_each(path, rows, column, names)
         is_items = bool(rows) and all(isinstance(row.cells.get("responses"), dict) for row in rows)
         columns = list(systems) if systems else self._systems_of(rows, path, is_items=is_items)
+        _check_named(columns, [row.cells["responses"] if is_items else row.cells for row in rows], path)
         labels = {names.name(column): column for column in columns}
         items = []
         for row in rows:
@@ -390,7 +400,9 @@ def read_prompts(path: Path) -> tuple[list[dict[str, Any]], int]:
         rows = list(reader._rows(path, problems))
     problems.finish()
     if not rows:
-        raise DialometerError("there are no prompts", where=str(path), remedy="write one a line, or a column 'prompt'")
+        raise DialometerError(
+            "there are no prompts", where=str(path), remedy="write one per line, or a column 'prompt'"
+        )
     items = ({"id": row.id, **reader._item(row, {}, set())} for row in rows)
     return _with_ids([{k: v for k, v in item.items() if k != "responses"} for item in items]), reader.n_hidden
 

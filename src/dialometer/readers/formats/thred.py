@@ -1,4 +1,4 @@
-"""Conversations with tabs between the turns, one a line: the format of the Reddit corpus used with THRED.
+"""Conversations with tabs between the turns, one per line: the format of the Reddit corpus used with THRED.
 
 Reference: Dziri et al., "Augmenting neural response generation with context-aware topical attention", 2018; the format is
 described with their code: turns apart by tabs, and topic words, where there are any, after the last turn and ``  |  ``.

@@ -1,6 +1,6 @@
 """Arenas on the web: a message is stored for both sides, both systems answer at once, every reply is stored, then shown.
 
-A page's script reads the replies as they come, one JSON object a line; a plain form gets the page again when both are there.
+A page's script reads the replies as they come, one JSON object per line; a plain form gets the page again when both are there.
 Asking a system is a task of its own: a page that is closed meanwhile loses nothing.
 """
 

@@ -145,7 +145,7 @@ def _contexts(draft: Draft, request: PageRequest) -> list[dict[str, Any]]:
     kept.unlink(missing_ok=True)
     contexts = own_contexts(draft)
     if not contexts:
-        raise DialometerError("there are no contexts to answer", remedy="paste some, one a line, or choose a file")
+        raise DialometerError("there are no contexts to answer", remedy="paste some, one per line, or choose a file")
     return contexts
 
 
