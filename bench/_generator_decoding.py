@@ -12,18 +12,20 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import t
 
-from dialometer.generators.bot import Bot
+from dialometer.generators.bot import BOT_FILE, Bot
 from dialometer.generators.corpus import Corpus
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.filters import words_of
 from dialometer.generators.measures import asked_about, distinct, is_dull, ngrams
 from dialometer.learned.data.evaluator import Evaluator
 from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.neural.work import Report, silent
 
 N_CONTEXTS = 1000
 N_WORDS = 4000
@@ -40,22 +42,36 @@ WAYS = {
 PEOPLE = "people"
 
 
-def answer_in_many_ways(out: Path, corpus: Corpus, device: str) -> None:
-    """Writes ``decoding.json`` beside each bot: contexts, what people said next, and what the bot says in each way."""
+def answer_in_many_ways(
+    out: Path, corpus: Corpus, device: str, n_contexts: int = N_CONTEXTS, report: Report = silent
+) -> None:
+    """Writes ``decoding.json`` beside each bot: contexts, what people said next, and what the bot says in each way.
+
+    Ways in which a bot has answered already are kept.
+    """
     split = corpus.split("test")
-    rows = asked_about(split, N_CONTEXTS, seed=1)
+    rows = asked_about(split, n_contexts, seed=1)
     contexts = [[corpus.vocabulary.decode(turn.tolist()) for turn in split.context(int(r), N_TURNS)] for r in rows]
     said = [corpus.vocabulary.decode(split.turn(int(row)).tolist()) for row in rows]
-    for folder in sorted(path.parent for path in out.rglob("bot.safetensors")):
-        bot = Bot.load(folder, device)
-        read = [split.context(int(row), bot.model.shape.n_turns) for row in rows]
-        answers = {PEOPLE: said}
-        for name, decoding in WAYS.items():
-            spoken = bot.respond_to_tokens(read, decoding, [int(row) for row in rows])
-            answers[name] = [response.text for response in spoken]
-            print(f"{folder.relative_to(out)}: {name}", flush=True)
-        kept = {"contexts": contexts, "responses": answers, "rows": [int(row) for row in rows]}
-        (folder / "decoding.json").write_text(json.dumps(kept), encoding="utf-8")
+    folders = sorted(path.parent for path in out.rglob(BOT_FILE))
+    kept = {"contexts": contexts, "responses": {PEOPLE: said}, "rows": [int(row) for row in rows]}
+    for done, (folder, way) in enumerate(itertools.product(folders, WAYS)):
+        path = folder / "decoding.json"
+        answered = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else kept
+        if answered["rows"] != kept["rows"]:
+            answered = kept
+        if way not in answered["responses"]:
+            report(f"{folder.relative_to(out)}: {way}", done, len(folders) * len(WAYS))
+            bot = _loaded(folder, device)
+            read = [split.context(int(row), bot.model.shape.n_turns) for row in rows]
+            spoken = bot.respond_to_tokens(read, WAYS[way], kept["rows"])
+            responses = {**answered["responses"], way: [response.text for response in spoken]}
+            path.write_text(json.dumps({**answered, "responses": responses}), encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _loaded(folder: Path, device: str) -> Bot:
+    return Bot.load(folder, device)
 
 
 def show_decoding(seeds: Sequence[Path], names: Sequence[str]) -> None:

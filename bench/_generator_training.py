@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,27 +15,42 @@ from scipy.stats import t
 
 from bench._generator_decoding import show_decoding
 from dialometer.generators import measures
-from dialometer.generators.bot import Bot
+from dialometer.generators.bot import BOT_FILE, Bot
 from dialometer.generators.corpus import Corpus
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.measures import Sample, log_losses, take_sample
 from dialometer.generators.recurrent import Cell
-from dialometer.generators.training import GeneratorTraining, TrainingProgress, train
+from dialometer.generators.training import STATE_FILE, GeneratorTraining, TrainingProgress, train
 
 N_RESPONSES = 4000
 LEARNING_RATE = 1.5e-3
 N_TURNS = 5
 STRATEGIES = ("greedy", "beam", "sample")
+TURNS_FILE = "turns.json"
+"""Written last: a folder with it is done."""
 
 
-def train_one(entry: str, corpus: Corpus, out: Path, given_sizes: Mapping[str, int], **settings: Any) -> None:
-    """``NAME``, ``NAME:turns``, ``NAME@topic words`` or ``NAME+lstm+none``: trains it, then scores and answers the test split."""
+def train_one(
+    entry: str,
+    corpus: Corpus,
+    out: Path,
+    given_sizes: Mapping[str, int],
+    *,
+    n_responses: int = N_RESPONSES,
+    follow: Callable[[TrainingProgress], None] = lambda _: None,
+    **settings: Any,
+) -> None:
+    """``NAME``, ``NAME:turns``, ``NAME@topic words`` or ``NAME+lstm+none``: trains it, then scores and answers the test split.
+
+    What an interrupted run has written is not made again: a training continues from its checkpoint, and answers stay.
+    """
     whole, _, n_topic_words = entry.partition("@")
     whole, _, turns = whole.partition(":")
     name, *built = whole.split("+")
     folder = out / re.sub("[:+@]", "-", entry)
 
     def hear(progress: TrainingProgress) -> None:
+        follow(progress)
         if progress.validation_perplexity is not None:
             print(
                 f"{entry:14} epoch {progress.epoch + 1:2}  loss {progress.loss:.3f}  validation perplexity "
@@ -48,21 +63,23 @@ def train_one(entry: str, corpus: Corpus, out: Path, given_sizes: Mapping[str, i
     sizes |= {"n_topic_words": int(n_topic_words)} if n_topic_words else {}
     sizes |= {"cell" if choice in get_args(Cell) else "attention": choice for choice in built}
     chosen = GeneratorTraining(learning_rate=LEARNING_RATE, patience=3, **settings)
-    train(name, corpus, folder, chosen, sizes=sizes, report=hear)
+    if not (folder / BOT_FILE).is_file():
+        train(name, corpus, folder, chosen, sizes=sizes, is_resumed=(folder / STATE_FILE).is_file(), report=hear)
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    answer(folder, corpus, chosen.device)
+    if not (folder / TURNS_FILE).is_file():
+        answer(folder, corpus, chosen.device, n_responses)
 
 
-def answer(folder: Path, corpus: Corpus, device: str, n_responses: int = N_RESPONSES) -> None:
+def answer(folder: Path, corpus: Corpus, device: str, n_responses: int) -> None:
     """Writes what the tables are made from beside the bot."""
     bot = Bot.load(folder, device)
     for strategy in STRATEGIES:
         n_asked = n_responses if strategy != "beam" else n_responses // 4
         sample = take_sample(bot, corpus, Decoding(strategy), n_responses=n_asked)  # type: ignore[arg-type]
         sample.write(folder / f"{strategy}.json")
-    (folder / "turns.json").write_text(json.dumps(by_turns(bot, corpus)), encoding="utf-8")
     print(f"{folder.name:14} test perplexity {_perplexity(sample):.2f}", flush=True)
+    (folder / TURNS_FILE).write_text(json.dumps(by_turns(bot, corpus)), encoding="utf-8")
 
 
 def by_turns(bot: Bot, corpus: Corpus) -> dict[str, list[list[float]]]:
@@ -147,7 +164,7 @@ def _show_turns(folders: list[Path]) -> None:
     print("\n| model | " + " | ".join(f"last {n} turns" for n in range(1, N_TURNS + 1)) + " |")
     print("|---" * (N_TURNS + 1) + "|")
     for folder in folders:
-        found = json.loads((folder / "turns.json").read_text(encoding="utf-8"))
+        found = json.loads((folder / TURNS_FILE).read_text(encoding="utf-8"))
         cells = [f"{math.exp(sum(lost) / sum(n)):.2f}" for lost, n in found.values()]
         print(f"| {folder.name} | " + " | ".join([*cells, *[""] * (N_TURNS - len(cells))]) + " |")
 

@@ -2,7 +2,8 @@
 
 ``python -m bench.generators`` measures on a made-up corpus, on a GPU where there is one. With ``--corpus FOLDER`` it measures
 on a prepared corpus, and with ``--out FOLDER`` it trains the models instead, one after the other, and lets them answer the
-test split; ``--table FOLDER`` prints the tables of ``docs/benchmarks/generators.md`` from that.
+test split; ``--table FOLDER`` prints the tables of ``docs/benchmarks/generators.md`` from that. It says how many minutes are left,
+and the same command continues what was interrupted.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from bench._generator_decoding import answer_in_many_ways, judge
+from bench._generator_decoding import N_CONTEXTS, answer_in_many_ways, judge
 from bench._generator_topics import show_topics
-from bench._generator_training import show_table, train_one
+from bench._generator_training import N_RESPONSES, show_table, train_one
+from dialometer.cli.console import ProgressBar
 from dialometer.generators.batches import examples_of
 from dialometer.generators.corpus import Corpus, load_corpus
 from dialometer.generators.generator import GENERATORS, Shape, build
@@ -36,6 +39,7 @@ MODELS = ("seq2seq", "hred", "thred", "transformer")
 N_JUDGED = 300  # contexts, of each bot and way of decoding
 N_REPORTS = 3  # of 50 steps each; the first holds the compilation and is left out
 FLOOR = 1.0
+PAUSE_S = 30.0
 TINY = {"embedding": 32, "hidden": 64, "n_layers": 2, "n_topic_words": 10}
 
 
@@ -147,6 +151,34 @@ def main() -> int:
     return int(any(row["ratio"] < FLOOR for row in rows))
 
 
+def train_all(trainings: Sequence[tuple[int, str]], sizes: dict[str, Any], given: argparse.Namespace) -> None:
+    """One training after the other, with the minutes that all of them together still take."""
+    is_one_seed = len({seed for seed, _ in trainings}) == 1
+    corpus = load_corpus(given.corpus)
+    with ProgressBar("steps", pause_s=PAUSE_S) as bar:
+        for place, (seed, entry) in enumerate(trainings):
+
+            def follow(progress: TrainingProgress, place: int = place, seed: int = seed, entry: str = entry) -> None:
+                n_done = (place * progress.n_epochs + progress.epoch) * progress.n_steps + progress.step
+                n_total = len(trainings) * progress.n_epochs * progress.n_steps
+                what = f"Training {place + 1} of {len(trainings)}, {entry}, seed {seed}"
+                bar.report(what, n_done, n_total, label="training")
+
+            train_one(
+                entry,
+                corpus,
+                given.out if is_one_seed else given.out / f"seed-{seed}",
+                sizes,
+                n_responses=given.responses,
+                follow=follow,
+                seed=seed,
+                n_epochs=given.epochs,
+                device=given.device,
+                batch_size=given.size,
+                is_compiled=False if given.no_compile else None,
+            )
+
+
 def run() -> int:
     """The command line of this file."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -163,6 +195,10 @@ def run() -> int:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--size", type=int, default=1024, help="examples in a batch")
     parser.add_argument("--sizes", help="sizes of the models other than their own, such as embedding=64,hidden=128")
+    parser.add_argument(
+        "--responses", type=int, default=N_RESPONSES, help="of each trained model, a quarter with beams"
+    )
+    parser.add_argument("--contexts", type=int, default=N_CONTEXTS, help="answered in each way of --decoding")
     parser.add_argument("--reports", type=int, default=N_REPORTS)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--no-compile", action="store_true")
@@ -179,7 +215,9 @@ def run() -> int:
     elif given.judge is not None:
         judge(given.decoding, load_evaluator(given.judge, given.device), N_JUDGED)
     elif given.decoding is not None:
-        answer_in_many_ways(given.decoding, load_corpus(given.corpus), given.device)
+        with ProgressBar(pause_s=PAUSE_S) as bar:
+            follow = partial(bar.report, label="answering")
+            answer_in_many_ways(given.decoding, load_corpus(given.corpus), given.device, given.contexts, follow)
     elif given.corpus is None:
         return main()
     elif given.out is not None:
@@ -187,18 +225,7 @@ def run() -> int:
         sizes = {
             name: int(size) for name, _, size in (one.partition("=") for one in (given.sizes or "").split(",")) if name
         }
-        for seed, entry in itertools.product(seeds, wanted):
-            train_one(
-                entry,
-                load_corpus(given.corpus),
-                given.out / f"seed-{seed}" if len(seeds) > 1 else given.out,
-                sizes,
-                seed=seed,
-                n_epochs=given.epochs,
-                device=given.device,
-                batch_size=given.size,
-                is_compiled=False if given.no_compile else None,
-            )
+        train_all(list(itertools.product(seeds, wanted)), sizes, given)
     else:
         common = {"size": given.size, "device": given.device, "n_reports": given.reports}
         show_throughput(throughput(load_corpus(given.corpus), {}, models=wanted, **common))
