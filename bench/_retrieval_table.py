@@ -16,7 +16,7 @@ from dialometer.retrieval.fusion import PARTS as FUSED
 from dialometer.retrieval.fusion import candidate_lists, choose_weights
 from dialometer.retrieval.retriever import top_k
 from dialometer.retrieval.retrievers.fused import DEFAULT_WEIGHTS
-from dialometer.retrieval.threshold import calibrate
+from dialometer.retrieval.threshold import calibrate, right_of_surest
 from dialometer.stats.bootstrap.means import bootstrap_mean
 from dialometer.stats.retrieval.metrics import ranks_from_scores, reciprocal_rank, success_at
 
@@ -33,7 +33,6 @@ BEFORE = {
 }
 """Parts and weights of the fused retriever before these trials."""
 NOW = "6 epochs"
-SHARE_ANSWERED = 0.8
 
 
 class Trials:
@@ -276,5 +275,4 @@ def precision(trials: Trials, scores: Floats, key: str) -> float:
             return float("nan")
         learned = calibrate(type(ranking)(ranking.answers[~own], ranking.scores[~own]), is_right[~own])
         confidence[own] = learned.confidence(type(ranking)(ranking.answers[own], ranking.scores[own]))
-    first = np.argsort(-confidence, kind="stable")[: round(SHARE_ANSWERED * len(is_right))]
-    return float(is_right[first].mean())
+    return right_of_surest(confidence, is_right)

@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from dialometer.cli.retrieval._tables import show_trade_off
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.dialogue import Turn
 from dialometer.retrieval.avatar import CALIBRATION_FILE, DECLINING, Avatar, load_avatar, save_calibration
 from dialometer.retrieval.retriever import NO_ANSWER, RankedAnswers, make_retriever
 from dialometer.retrieval.saving import save_retriever
-from dialometer.retrieval.threshold import Calibration, calibrate, trade_off, trade_off_inline, trade_off_svg
+from dialometer.retrieval.threshold import (
+    Calibration,
+    calibrate,
+    right_of_surest,
+    trade_off,
+    trade_off_inline,
+    trade_off_svg,
+)
 from dialometer.retrieval.train_retriever import calibrate_by_folds, calibrate_on
 
 
@@ -58,6 +66,25 @@ def test_the_curve_counts():
     assert (points[0.5].answered, points[0.5].right_of_answered, points[0.5].worth) == (0.75, 2 / 3, 0.0)
     assert (points[0.75].answered, points[0.75].right_of_answered, points[0.75].worth) == (0.5, 1.0, 0.5)
     assert np.isnan(points[1.0].right_of_answered)  # of nothing answered, no share is right
+
+
+def test_of_the_surest_four_fifths_the_right_ones_are_counted():
+    confidence = np.array([0.9, 0.1, 0.55, 0.3, 0.2])
+    assert right_of_surest(confidence, np.array([True, False, True, True, False])) == 0.75
+    ranking, is_right = drawn()
+    ours = calibrate(ranking, is_right)
+    assert is_right.mean() < ours.right_of_surest < 1
+    assert Calibration.from_json(ours.as_json()).right_of_surest == ours.right_of_surest
+    older = {key: value for key, value in ours.as_json().items() if key != "right_of_surest"}
+    assert Calibration.from_json(older).right_of_surest is None
+
+
+def test_the_share_at_four_fifths_is_printed(capsys):
+    ours = calibrate(*drawn())
+    show_trade_off(ours)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"Of the 80% of questions that it is surest of, {ours.right_of_surest:.0%} are answered rightly" in printed
+    assert "(95% interval " in printed
 
 
 def test_wrong_answers_that_cost_more_raise_the_threshold():

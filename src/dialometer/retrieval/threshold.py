@@ -24,6 +24,8 @@ Marks = NDArray[np.bool_]
 PENALTY = 1.0
 FEWEST = 20
 N_FOLDS = 5
+SHARE_ANSWERED = 0.8
+"""The share of questions at which retrievers are compared when they may decline the rest."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Calibration:
     cost_of_wrong: float
     n_questions: int
     curve: tuple[ThresholdPoint, ...] = ()
+    right_of_surest: float | None = None
+    """Of the four fifths of the questions that it is surest of, the share answered rightly; None in older files."""
 
     def confidence(self, ranking: RankedAnswers) -> Floats:
         """Probability that each first answer is right; 0 where nothing was retrieved."""
@@ -64,6 +68,7 @@ class Calibration:
             "threshold": self.threshold,
             "cost_of_wrong": self.cost_of_wrong,
             "n_questions": self.n_questions,
+            "right_of_surest": self.right_of_surest,
             "curve": [
                 [p.threshold, p.answered, None if np.isnan(p.right_of_answered) else p.right_of_answered, p.worth]
                 for p in self.curve
@@ -92,9 +97,11 @@ def calibrate(ranking: RankedAnswers, is_right: Marks, *, cost_of_wrong: float =
             remedy=f"give at least {FEWEST} questions with marked answers, some answered rightly and some wrongly",
         )
     whole = _fit(ranking, is_right, cost_of_wrong)
-    curve = trade_off(_unseen(ranking, is_right, cost_of_wrong, seed), is_right, cost_of_wrong=cost_of_wrong)
+    confidence = _unseen(ranking, is_right, cost_of_wrong, seed)
+    curve = trade_off(confidence, is_right, cost_of_wrong=cost_of_wrong)
     best = max(curve, key=lambda point: (point.worth, point.answered))
-    return replace(whole, threshold=best.threshold, curve=curve)
+    surest = right_of_surest(confidence, is_right)
+    return replace(whole, threshold=best.threshold, curve=curve, right_of_surest=surest)
 
 
 def _fit(ranking: RankedAnswers, is_right: Marks, cost_of_wrong: float) -> Calibration:
@@ -147,6 +154,12 @@ def trade_off(
         worth = (n_right - cost_of_wrong * (n_answered - n_right)) / len(is_right)
         points.append(ThresholdPoint(round(float(threshold), 4), n_answered / len(is_right), precision, worth))
     return tuple(points)
+
+
+def right_of_surest(confidence: Floats, is_right: Marks) -> float:
+    """Share of right answers when only the questions it is surest of are answered, four fifths of all."""
+    surest = np.argsort(-confidence, kind="stable")[: round(SHARE_ANSWERED * len(is_right))]
+    return float(is_right[surest].mean())
 
 
 # The curve as a drawing.
