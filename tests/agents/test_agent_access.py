@@ -173,15 +173,19 @@ def test_a_model_outside_the_study_is_not_even_looked_at(tmp_path, monkeypatch):
     cached.parent.mkdir(parents=True)
     cached.write_bytes(b"GGUF")
     monkeypatch.setenv("HF_HUB_CACHE", str(hub))
-    for name in (str(tmp_path / "passwords"), "../passwords", "../missing", "link.gguf", "secret/name", "*/*"):
+    outside = (str(tmp_path / "passwords"), "../passwords", "../missing", "link.gguf")
+    for name in (*outside, "secret/name", "secret/missing", "*/*"):
         with pytest.raises(ValidationError, match="outside the study's folder"):
             build_agent("local", {"model": name}, study, NOTHING)
     assert build_agent("local", {"model": "secret/name"}, study, AgentAccess((), (), (str(hub),)))
 
 
 @pytest.mark.parametrize(("kind", "option"), [("generator", "bot"), ("retriever", "folder"), ("local", "model")])
-def test_a_name_that_no_file_can_have_is_a_wrong_option(kind, option, tmp_path):
-    for name in ("a" * 5000, "a/" * 5000, "a\0b"):
+def test_a_name_that_no_file_can_have_is_a_wrong_option(kind, option, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    for name in ("a" * 5000, "a/" * 5000, "a\0b", "a" * 5000 + "/b", "a/\0b"):
+        with pytest.raises(ValidationError):
+            build_agent(kind, {option: name}, tmp_path, AgentAccess())
         with pytest.raises(ValidationError):
             build_agent(kind, {option: name}, tmp_path, NOTHING)
 

@@ -1,15 +1,22 @@
 """Agents behind addresses, with a real server on loopback that answers well, badly, slowly or not at all."""
 
+import gzip
 import json
 import time
+import tracemalloc
+import zlib
 
 import pytest
 from pydantic import ValidationError
 
 from dialometer.agents import AGENTS
+from dialometer.agents.calling import split_lines
 from dialometer.agents.scripted import Rule
+from dialometer.agents.tries import retry_after_s
 from dialometer.errors import AgentError
+from dialometer.flow.spending import cost_of
 from dialometer.model.dialogue import Turn
+from dialometer.model.live import Live
 from loopback import Handler, serving_http
 
 HISTORY = [Turn("Agent", "Hello!", "agent"), Turn("User", "How are you?", "user")]
@@ -127,6 +134,118 @@ def test_a_slow_system_is_not_waited_for(system):
     assert time.monotonic() - began < 1.8
 
 
+def dripping(*, begin: bytes, then: bytes):
+    """A server that sends the beginning of an answer, and then the same bytes again and again, without an end."""
+
+    class Dripping(Handler):
+        def reply(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            self.close_connection = True
+            try:
+                self.wfile.write(begin)
+                for _ in range(200):
+                    self.wfile.write(then)
+                    time.sleep(0.05)
+            except OSError:
+                pass
+
+    return serving_http(Dripping)
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "then"),
+    [
+        (OK + b"X: ", b"a"),
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"0"),
+        (OK + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b\x08\x08" + bytes(6), b"a"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"a"),
+        (OK + b"\r\n", b" "),
+    ],
+)
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_the_limit_holds_for_an_answer_that_never_ends(begin, then, is_streamed):
+    """Each read is answered in time; only all of them together take too long."""
+    with dripping(begin=begin, then=then) as server:
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        agent = AGENTS.get("openai").model_validate({"base_url": url, "model": "m", "timeout_s": 0.5, "n_retries": 0})
+        began = time.monotonic()
+        with pytest.raises(AgentError):
+            list(agent.stream(HISTORY)) if is_streamed else agent.reply(HISTORY)
+        assert time.monotonic() - began < 5
+
+
+def test_an_answer_that_unpacks_to_far_more_is_refused(system):
+    """A megabyte is the limit of what comes out, not of what is sent, and no more than that is ever held."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    packed = b"".join(packer.compress(bytes(2**20)) for _ in range(100)) + packer.flush()
+    system.answers = [ok(packed, **{"Content-Encoding": "gzip"})]
+    tracemalloc.start()
+    try:
+        with pytest.raises(AgentError, match="too large"):
+            http_agent(system).reply(HISTORY)
+        assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_packed_answers_are_read(system):
+    content = json.dumps({"reply": "Fine." * 3000}).encode()
+    for name, packed in (("gzip", gzip.compress(content)), ("deflate", zlib.compress(content)), ("identity", content)):
+        system.answers = [ok(packed, **{"Content-Encoding": name})]
+        assert http_agent(system).reply(HISTORY).text == "Fine." * 3000
+    for name, packed in (("br", content), ("gzip", content), ("gzip", gzip.compress(content)[:-900])):
+        system.answers = [ok(packed, **{"Content-Encoding": name})]
+        with pytest.raises(AgentError):
+            http_agent(system).reply(HISTORY)
+
+
+def test_a_line_that_comes_in_small_pieces_is_read_at_once():
+    began = time.process_time()
+    pieces = [b"a"] * 900_000
+    assert [len(line) for line in split_lines(iter([*pieces, b"\nb", b"c\r\n", b"d"]))] == [900_000, 2, 1]
+    assert time.process_time() - began < 5
+    with pytest.raises(AgentError, match="without an end"):
+        list(split_lines(iter([b"a" * 600_000] * 3)))
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [{"prompt_tokens": 10**4000, "completion_tokens": 1}, {"prompt_tokens": -5}, {"prompt_tokens": True}, [1], "x" * 9],
+)
+def test_counts_that_cannot_be_are_not_told(usage, system):
+    """A negative count would refill the budget, an endless one cannot be multiplied by a price."""
+    system.answers = [ok({"model": "m" * 90_000, "choices": [{"message": {"content": "Hi."}}], "usage": usage})]
+    reply = openai_agent(system).reply(HISTORY)
+    assert "prompt_tokens" not in reply.details.get("usage", {})
+    assert len(str(reply.details)) < 2000
+    live = Live.model_validate({"prices": {"m": {"input": 1, "output": 1}}})
+    assert cost_of(live, "m", reply.details, HISTORY, reply.text)["is_estimated"]
+
+
+@pytest.mark.parametrize(
+    "after", ["Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "Mon, 01 Jan 2030 00:00:00 +9999999999"]
+)
+def test_a_date_that_cannot_be_says_nothing(after):
+    assert retry_after_s(after) is None
+
+
+def test_a_place_in_an_answer_is_written_in_plain_digits(system):
+    for place in ("\u00b2", "9" * 5000, "-1"):
+        system.answers = [ok(["a", "b"])]
+        with pytest.raises(AgentError, match="reply_field"):
+            http_agent(system, reply_field=place).reply(HISTORY)
+
+
+def test_a_variable_that_no_header_can_hold(system, monkeypatch):
+    monkeypatch.setenv("TALK_KEY", "schl\u00fcssel")
+    with pytest.raises(AgentError, match="X-Key"):
+        http_agent(system, headers={"X-Key": "${TALK_KEY}"}).reply(HISTORY)
+
+
 def test_nobody_there():
     agent = AGENTS.get("http").model_validate({"url": "http://127.0.0.1:9/", "n_retries": 0})
     with pytest.raises(AgentError, match=r"cannot be reached.*ConnectError"):
@@ -204,6 +323,9 @@ def test_a_secret_that_is_not_set_is_named_but_addresses_hide_theirs(system, mon
         {"url": "http://x", "timeout_s": 0},
         {"url": "http://x", "headers": {"A B": "c"}},
         {"url": "http://x", "headers": {"A": "c\nd"}},
+        {"url": "http://x", "headers": {"A": "\u00e4"}},
+        {"url": "http://x", "headers": {"Content-Length": "5"}},
+        {"url": "http://x:99999"},
         {"url": "http://x", "tiemout_s": 3},
     ],
 )

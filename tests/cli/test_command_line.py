@@ -1,13 +1,15 @@
 """The command line as a whole: the same habits in every verb."""
 
+import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from commands import run
-from dialometer.cli import command_line
+from dialometer.cli import _explain, command_line
 
 WITHOUT_JSON = {
     "demo": "runs until it is stopped",
@@ -115,3 +117,18 @@ def test_a_reader_who_has_seen_enough_is_no_problem(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+@pytest.mark.parametrize("words", ["schema", "new likert study && {command} preregister study --out /dev/full"])
+def test_a_full_disk_is_told_in_a_sentence(words, tmp_path):
+    command = f"{sys.executable} -m dialometer"
+    line = f"{command} {words.format(command=command)}" + (" > /dev/full" if words == "schema" else "")
+    done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "error: No space left on device — see whether the disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_of_a_copy_that_fails_the_place_is_told_that_was_written():
+    assert _explain(OSError(errno.ENOSPC, "No space left on device", "from", None, "to")).startswith("to: No space")

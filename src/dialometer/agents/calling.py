@@ -22,6 +22,7 @@ from pydantic import Field, PrivateAttr, field_validator
 
 from dialometer.agents.access import AgentAccess, address_remedy, refusal, variable_remedy
 from dialometer.agents.interface import Agent, Reply
+from dialometer.agents.limits import PACKED, Until, limited, parts_of
 from dialometer.agents.tries import Tries
 from dialometer.errors import AgentError
 from dialometer.model.dialogue import Turn
@@ -33,9 +34,14 @@ MAX_REPLY_LENGTH = 20_000
 FEW_STREAMS, READ_PAUSE_S, MAX_READ_PAUSE_S = 10, 0.0015, 0.25
 """Beyond a few streams at once, each is read after a pause that grows with their number."""
 MAX_KEYS, MAX_KEY_DEPTH = 20, 4
+MAX_PORT = 65_535
 JSON_TYPES = {bool: "true or false", int: "a number", float: "a number", dict: "an object", list: "a list"}
 EMPTY = "the agent's response is empty"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_HEADER_VALUE = re.compile(r"[\x20-\x7e\t]*")
+_PLACE = re.compile(r"[0-9]{1,9}")
+_ACCEPTED = {"Accept-Encoding": PACKED}
+_OF_THE_REQUEST = ("content-length", "transfer-encoding")
 
 
 class WrongOption(AgentError):
@@ -59,8 +65,10 @@ class Caller(Agent):
     @classmethod
     def _are_headers(cls, headers: dict[str, str]) -> dict[str, str]:
         for name, value in headers.items():
-            if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or "\n" in value or "\r" in value:
+            if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or not _HEADER_VALUE.fullmatch(value):
                 raise ValueError(f"'{name}' is no header")
+            if name.lower() in _OF_THE_REQUEST:
+                raise ValueError(f"'{name}' follows from what is sent; leave it out")
         return headers
 
     _access: AgentAccess = PrivateAttr(default_factory=AgentAccess)
@@ -110,7 +118,7 @@ class Caller(Agent):
         headers, secrets = self._headers(url)
         while tries.next():
             try:
-                with self._sent(url, json=body, headers=headers, timeout=tries.left_s) as response:
+                with self._sent(url, json=body, headers=headers, timeout=Until(tries.left_s)) as response:
                     if response.status_code != 200:
                         tries.refused(response, secrets)
                         continue
@@ -136,7 +144,7 @@ class Caller(Agent):
         while tries.next():
             n_lines = 0
             try:
-                with self._sent(url, json=body, headers=headers, timeout=tries.left_s) as response:
+                with self._sent(url, json=body, headers=headers, timeout=Until(tries.left_s)) as response:
                     if response.status_code != 200:
                         tries.refused(response, secrets)
                         continue
@@ -164,6 +172,9 @@ class Caller(Agent):
         """The headers of a request, and what of them must not be repeated in messages."""
         host = httpx.URL(url).host
         own = {name: fill_in(value, self._access, host) for name, value in self.headers.items()}
+        wrong = next((name for name, value in own.items() if not _HEADER_VALUE.fullmatch(value)), None)
+        if wrong is not None:
+            raise AgentError(f"no header can hold what '{wrong}' becomes", remedy="check the variable in it")
         headers = {**self.secret_headers(host), **own}
         return headers, [part for value in headers.values() for part in (value, value.rpartition(" ")[2])]
 
@@ -187,7 +198,8 @@ class Caller(Agent):
 @lru_cache(maxsize=64)
 def direct_connections(host: str) -> httpx.Client:  # noqa: ARG001 - one client a host: TLS is checked by name
     """Connections to one host without proxies and passwords that the environment names (``HTTPS_PROXY``, ``~/.netrc``)."""
-    client = httpx.Client(follow_redirects=False, trust_env=False, limits=httpx.Limits(keepalive_expiry=30))
+    limits = httpx.Limits(keepalive_expiry=30)
+    client = limited(httpx.Client(follow_redirects=False, trust_env=False, limits=limits, headers=_ACCEPTED))
     atexit.register(client.close)
     return client
 
@@ -195,7 +207,8 @@ def direct_connections(host: str) -> httpx.Client:  # noqa: ARG001 - one client 
 @cache
 def connections() -> httpx.Client:
     """The connections of all agents of this process, kept open from one message to the next."""
-    client = httpx.Client(follow_redirects=False, limits=httpx.Limits(max_connections=512, keepalive_expiry=30))
+    limits = httpx.Limits(max_connections=512, keepalive_expiry=30)
+    client = limited(httpx.Client(follow_redirects=False, limits=limits, headers=_ACCEPTED))
     atexit.register(client.close)
     return client
 
@@ -210,7 +223,7 @@ def pick(content: Any, path: str) -> Any:
     for part in path.split("."):
         if isinstance(content, Mapping):
             content = content.get(part)
-        elif isinstance(content, Sequence) and not isinstance(content, str) and part.isdigit():
+        elif isinstance(content, Sequence) and not isinstance(content, str) and _PLACE.fullmatch(part):
             content = content[int(part)] if int(part) < len(content) else None
         else:
             return None
@@ -276,13 +289,16 @@ def broken_off(why: str, url: str) -> AgentError:
 
 def split_lines(parts: Iterable[bytes]) -> Iterator[str]:
     """Lines of text from bytes that come in any pieces."""
-    rest = b""
+    rest = bytearray()
     for part in parts:
-        *whole, rest = (rest + part).split(b"\n")
-        if len(rest) > MAX_ANSWER_BYTES:
+        begun = len(rest)
+        rest += part
+        if b"\n" in part:
+            *whole, rest = rest.split(b"\n")
+            for line in whole:
+                yield line.decode("utf-8", "replace").rstrip("\r")
+        elif begun > MAX_ANSWER_BYTES:
             raise AgentError("the agent's answer has a line without an end", remedy="fix the agent")
-        for line in whole:
-            yield line.decode("utf-8", "replace").rstrip("\r")
     if rest:
         yield rest.decode("utf-8", "replace").rstrip("\r")
 
@@ -312,7 +328,7 @@ def _together(parts: Iterator[bytes]) -> Iterator[bytes]:
 def _within(response: httpx.Response, tries: Tries, max_bytes: int, url: str) -> Iterator[bytes]:
     """What comes, never longer or larger than allowed."""
     n_bytes = 0
-    for part in response.iter_bytes():
+    for part in parts_of(response):
         n_bytes += len(part)
         if n_bytes > max_bytes:
             raise AgentError("the agent's answer is too large", where=shown_address(url), remedy="fix the agent")
@@ -334,6 +350,8 @@ def is_address(url: str) -> str:
         raise ValueError(f"'{url}' is no address: {error}") from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise ValueError(f"'{url}' is no address that begins with http:// or https://")
+    if (parsed.port or 0) > MAX_PORT:
+        raise ValueError(f"'{url}' is no address: there is no port {parsed.port}")
     return url
 
 

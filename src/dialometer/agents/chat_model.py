@@ -26,6 +26,9 @@ from dialometer.model.dialogue import Turn
 HELD_BACK = ("content_filter", "refusal")
 NOT_PARAMETERS = ("messages", "system", "stream", "stream_options", "user", "metadata")
 """What of a request is not how the model is set."""
+MAX_NAME_LENGTH = 300
+MAX_TOKENS = 10**9
+"""More than any conversation has: a provider that counts more, or less than none, has told nothing."""
 ASKS_FOR_A_TOOL = ("tool_calls", "tool_use", "function_call")
 
 
@@ -186,13 +189,15 @@ class _Heard:
         if piece.error:
             raise AgentError(f"the model's provider reports: {piece.error}", remedy="see its documentation")
         if piece.role not in ("", "assistant", "model"):
-            raise AgentError(f"the model answered as '{piece.role}', not as itself", remedy="fix the server")
+            raise AgentError(
+                f"the model answered as '{piece.role[:MAX_NAME_LENGTH]}', not as itself", remedy="fix the server"
+            )
         if piece.refusal:
             raise Refusal(f"the model declines to answer: {piece.refusal}", remedy="change the prompt or the model")
         if piece.finish_reason in HELD_BACK:
             raise Refusal("the model's provider held the response back", remedy="change the prompt or the model")
-        self.model = piece.model or self.model
-        self.finish_reason = piece.finish_reason or self.finish_reason
+        self.model = piece.model[:MAX_NAME_LENGTH] or self.model
+        self.finish_reason = piece.finish_reason[:MAX_NAME_LENGTH] or self.finish_reason
         self.usage.update(piece.usage)
         text = printable(piece.text)
         self.n_removed += len(piece.text) - len(text)
@@ -231,7 +236,9 @@ def _json_of(data: Sequence[str]) -> Any:
 
 def whole_numbers(content: object) -> dict[str, int]:
     """The counts of a usage record."""
-    return {k: v for k, v in content.items() if isinstance(v, int)} if isinstance(content, dict) else {}
+    if not isinstance(content, dict):
+        return {}
+    return {k[:100]: v for k, v in content.items() if type(v) is int and 0 <= v <= MAX_TOKENS}
 
 
 def error_text(content: object) -> str:

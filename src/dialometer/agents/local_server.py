@@ -12,6 +12,7 @@ import importlib.util
 import os
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -62,7 +63,11 @@ def _in_cache(name: str, check: Callable[[Path], None]) -> Path:
     repository, _, file_name = name.partition(":")
     home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
     hub = Path(os.environ.get("HF_HUB_CACHE", home / "hub"))
-    files = list(hub.glob(f"models--{repository.replace('/', '--')}/snapshots/*/*.gguf"))
+    folder = hub / f"models--{repository.replace('/', '--')}"
+    check(folder)
+    files: list[Path] = []
+    with suppress(OSError, ValueError):  # a name that no folder can have
+        files = list(folder.glob("snapshots/*/*.gguf"))
     for file in files:
         check(file)
     newest = {file.name: file for file in sorted(files, key=lambda file: file.stat().st_mtime)}

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from dialometer.agents import AGENTS
 from dialometer.agents.calling import is_address, parse_json, pick
-from dialometer.agents.chat_model import ChatModel, ModelEvent, error_text
+from dialometer.agents.chat_model import ChatModel, ModelEvent, error_text, whole_numbers
 from dialometer.errors import AgentError
 from dialometer.model.dialogue import Turn
 
@@ -52,7 +52,7 @@ class Ollama(ChatModel):
             role=str(pick(content, "message.role") or ""),
             model=str(pick(content, "model") or ""),
             finish_reason=str(pick(content, "done_reason") or "stop") if is_done else "",
-            usage={name: n for name, n in counts.items() if isinstance(n, int)},
+            usage=whole_numbers(counts),
             is_end=is_done,
         )
 

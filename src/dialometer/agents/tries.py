@@ -7,11 +7,13 @@ import json
 import math
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 
+from dialometer.agents.limits import parts_of
 from dialometer.errors import AgentError
 
 WORTH_ANOTHER_TRY = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
@@ -113,7 +115,7 @@ def retry_after_s(text: str, now: datetime | None = None) -> float | None:
     except ValueError:
         try:
             until = email.utils.parsedate_to_datetime(text)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
         until = until if until.tzinfo else until.replace(tzinfo=UTC)
         seconds = (until - (now or datetime.now(UTC))).total_seconds()
@@ -122,10 +124,11 @@ def retry_after_s(text: str, now: datetime | None = None) -> float | None:
 
 def _start_of(response: httpx.Response) -> bytes:
     content = b""
-    for part in response.iter_bytes():
-        content += part
-        if len(content) > MAX_REFUSAL_BYTES:
-            break
+    with suppress(httpx.RequestError):  # what came by then says enough
+        for part in parts_of(response):
+            content += part
+            if max(len(content), response.num_bytes_downloaded) > MAX_REFUSAL_BYTES:
+                break
     return content
 
 

@@ -107,9 +107,13 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
-        if not error.filename:
+        if not error.filename and error.errno not in _NO_FAULT_OF_OURS:
             raise
         _end_with(_explain(error))
+
+
+_NO_FAULT_OF_OURS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors while writing, which the system reports without the name of the file."""
 
 
 def _end_with(message: str) -> NoReturn:
@@ -133,7 +137,9 @@ def _explain(error: OSError) -> str:
     if error.errno == errno.EROFS:
         remedies[OSError] = "this place can only be read; choose another"
     remedy = remedies.get(type(error), "see whether the disk is full or the path is right")
-    return f"{error.filename}: {error.strerror} — {remedy}"
+    # Of a copy that fails, the second name is the one that was written.
+    place = error.filename2 or error.filename
+    return f"{place}: {error.strerror} — {remedy}" if place else f"{error.strerror} — {remedy}"
 
 
 def name_values(command: Any) -> None:
