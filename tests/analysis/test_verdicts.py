@@ -368,7 +368,7 @@ def test_judgments_that_are_all_excluded_are_not_called_missing(likert, quick):
     practice = dataclasses.replace(none, n_left_out={"practice items": 9})
     assert analyse(likert, practice).summary.answer == "There are no judgments yet."
     excluded = analyse(likert, dataclasses.replace(none, n_left_out={EXCLUDED: 1296, "practice items": 9}))
-    assert excluded.summary.answer.startswith("All 1,296 judgments that were collected are excluded")
+    assert excluded.summary.answer.startswith("All 1,296 judgments are excluded")
     assert "quality rules" in excluded.summary.next_steps[0]
     by_hand = dataclasses.replace(none, sessions=data.sessions.with_columns(pl.lit(True).alias("is_excluded")))
     assert exclusions_table(by_hand).rows == (("excluded by hand", 3, ""),)

@@ -111,6 +111,9 @@ def test_simulate_and_status_count_alike(counted):
     assert status["raters_per_item"]["least"] == status["raters_per_item"]["most"] == N_RATERS - 1
     assert set(n_raters.values()) == {N_RATERS - 1}
     words = " ".join(command("status", folder).output.split())
+    n_valid = sum(session.state == "completed" and not session.is_excluded for session in sessions.values())
+    assert status["session_counts"]["simulated"]["valid"] == n_valid == N_RATERS - 1
+    assert f"finished and count: {n_valid} of {status['raters_wanted']} wanted; 1 excluded" in words
     assert f"{counts}; {counts.counted:,} count in the analysis" in words
 
 

@@ -226,4 +226,7 @@ def test_a_study_that_has_not_started_has_a_page_of_its_own(site, studies_folder
     sheet = re.search(r'href="([^"]+base\.css[^"]*)"', page.text)
     assert sheet is not None
     assert rater.client.get(sheet[1]).status_code == 200
+    again = re.search(r'<a class="button main" href="([^"]*)"', page.text)
+    assert again is not None
+    assert again[1] == "", "loaded again at the study's own address"
     assert rater.client.get("/nowhere/").status_code == 404

@@ -36,6 +36,28 @@ def test_gold_below_four_excludes_and_reopens_the_places(shorten, arrive):
     assert free == 0
 
 
+def test_every_gold_rule_is_heard_although_they_share_a_name(shorten, arrive):
+    """A rule that only flags must not silence one that excludes."""
+    study = shorten("likert", 12)
+    rules = [rule for rule in study.spec.quality if rule.rule == "gold"]
+    assert len(rules) == 2
+    lenient = rules[0].model_copy(update={"action": "flag"})
+    quality = [lenient if rule is rules[0] else rule for rule in study.spec.quality]
+    study = replace(study, spec=study.spec.model_copy(update={"quality": quality}))
+    person = arrive(study)
+    person.given |= {"relevance": 3, "fluency": 3}
+    person.finish()
+    assert findings(person).count(("gold", "flag")) == findings(person).count(("gold", "exclude")) == 1
+    assert person.session.is_excluded
+    reasons = {
+        logged.finding.details["rule_number"]: logged.finding.reason
+        for logged in person.flow.store.records.findings(person.session_id)
+        if logged.finding.rule == "gold"
+    }
+    assert "gold_shuttle" in reasons[1]
+    assert "gold_payment" in reasons[2]
+
+
 def test_good_gold_passes(shorten, arrive):
     person = arrive(shorten("avatar", 60))
     person.walk_to("more")

@@ -1,6 +1,7 @@
 """Who arrives from where, who is turned away, and where finished raters are sent."""
 
 import re
+from html import unescape
 
 import pytest
 from taking_part import form_answers
@@ -262,6 +263,23 @@ def test_a_study_that_nobody_has_started_says_so(make_study, site):
     assert there.browser().start().screen
     there.store.control.set_state("paused", by="ann", reason="", at_ms=3)
     assert there.browser().get("/").heading == "The study is paused"
+
+
+def test_the_link_of_a_paused_study_still_names_its_rater(make_study, site):
+    """Who comes back by "Load the page again" must not arrive as nobody: the platform pays by this name."""
+    there = site(make_study(recruitment={"platform": "prolific"}))
+    early, late = there.browser(), there.browser().get("/", **PROLIFIC)
+    there.store.control.set_state("paused", by="ann", reason="lunch", at_ms=1)
+    again = re.compile(r'<a class="button main" href="([^"]*)">Load the page again')
+    assert again.search(early.get("/", **PROLIFIC).page)[1] == "", "the address itself"
+    late.send(consent="agree")
+    assert late.heading == "The study has not started yet", "nobody has begun"
+    address = unescape(again.search(late.page)[1])
+    there.store.control.set_state("running", by="ann", reason="", at_ms=2)
+    assert late.get(address).status == 200
+    late.send(consent="agree")
+    person = there.store.sessions.person(there.only_session().id)
+    assert person.external_id == PROLIFIC["PROLIFIC_PID"]
 
 
 def test_a_blocked_rater_is_turned_away(make_study, site):

@@ -34,6 +34,8 @@ def test_the_last_page_shows_a_code_that_withdraws(site):
 
     browser.get("/withdraw")
     assert browser.fields["code"] == code, "the browser's own session needs no copying"
+    assert "last page" not in browser.page, "who is in the middle has seen no last page"
+    assert "The button below erases all your answers" in browser.page
     csrf = browser.fields["csrf"]
     browser.post("/withdraw", {"csrf": csrf, "code": "0000-0000-0000-0000"})
     assert browser.status == 422

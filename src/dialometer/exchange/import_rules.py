@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dialometer.model.quality import newly_found
 from dialometer.model.session import SessionRecord
 from dialometer.model.study import Study
 from dialometer.storage.store import Store
@@ -29,7 +30,7 @@ def apply_rules(study: Study, store: Store, session_ids: Iterable[str], at_ms: i
     for session_id in session_ids:
         session, record = store.sessions.get(session_id), store.records.of_session(session_id)
         counted = SessionRecord([each for each in record.judgments if not each.is_practice], record.answers, [])
-        findings = [finding for rule in rules for finding in rule.findings(study, session, counted)]
+        findings = newly_found(rules, study, session, counted)
         n_sessions += 1
         if findings:
             store.exclusions.add_findings(session_id, findings, at_ms)

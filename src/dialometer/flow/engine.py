@@ -18,7 +18,7 @@ from dialometer.flow.adjudication import PLATFORM, settling, with_said
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD, Screen, build_screen, step_seconds
 from dialometer.flow.steps import Path, Paths, Step, comprehension_rule
 from dialometer.flow.submissions import Timing, opened_systems, read_values, to_answers, to_judgments
-from dialometer.model.quality import Finding
+from dialometer.model.quality import Finding, newly_found
 from dialometer.model.session import (
     ANONYMOUS,
     Answer,
@@ -508,8 +508,8 @@ class Flow:
             answers=LazyList(lambda: [*store.records.answers(key), *answers]),
             visits=LazyList(lambda: [*store.records.visits(key), visit]),
         )
-        known = {logged.finding.rule for logged in self.store.records.findings(session.id)}
-        return [f for rule in rules if rule.rule not in known for f in rule.findings(self.study, session, record)]
+        known = [logged.finding for logged in self.store.records.findings(session.id)]
+        return newly_found(rules, self.study, session, record, known)
 
     # correcting
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dialometer.model.study import Study
 
 Action = Literal["screen_out", "exclude", "flag"]
+RULE_NUMBER = "rule_number"
+"""In the details of a finding: which rule of its name, where the study has several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +86,30 @@ class QualityRule(Part):
         settings = self.model_dump(mode="json", exclude_defaults=True, exclude={"rule", "action", *self.withheld})
         return "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in settings.items())
 
-    def summary(self, study: Study) -> dict[str, str | int]:
-        """The settings in short, for the dashboard: lists by their length."""
-        settings = self.model_dump(mode="json", exclude_defaults=True, exclude={"rule", "action"})
-        short: dict[str, str | int] = {
-            name: f"{value:g}" if isinstance(value, float) else value
-            for name, value in settings.items()
-            if isinstance(value, str | int | float)
-        }
-        return short | {name: len(value) for name, value in settings.items() if isinstance(value, list | dict)}
+
+def rule_number(rule: QualityRule, rules: Sequence[QualityRule]) -> int | None:
+    """Which of the study's rules of its name it is, counted from 1; None where it is the only one."""
+    alike = [other for other in rules if other.rule == rule.rule]
+    return next(i for i, other in enumerate(alike, start=1) if other is rule) if len(alike) > 1 else None
+
+
+def newly_found(
+    rules: Sequence[QualityRule], study: Study, session: Session, record: SessionRecord, known: Iterable[Finding] = ()
+) -> list[Finding]:
+    """What these rules find that is not known of the session yet.
+
+    Each rule finds once. Where the study has several of one name, such as two gold rules with different consequences, the
+    findings carry their rule's number.
+    """
+    known_by_name: dict[str, list[int | None]] = {}
+    for finding in known:
+        known_by_name.setdefault(finding.rule, []).append(finding.details.get(RULE_NUMBER))
+    new = []
+    for rule in rules:
+        number = rule_number(rule, study.spec.quality)
+        seen = known_by_name.get(rule.rule, ())
+        if number in seen or None in seen:  # earlier databases have no numbers
+            continue
+        added = {} if number is None else {RULE_NUMBER: number}
+        new += [replace(f, details={**f.details, **added}) for f in rule.findings(study, session, record)]
+    return new

@@ -133,11 +133,6 @@ class Gold(QualityRule):
             study.remembered["marked gold",] = [item.id for item in study.items if is_gold(item)]
         return list(study.remembered["marked gold",])
 
-    def summary(self, study: Study) -> dict[str, str | int]:
-        places = self.positions if self.positions == "random" else ", ".join(map(str, self.positions))
-        shown = {"positions": places if self.per_rater else "among the other items"}
-        return super().summary(study) | {"gold items": len(self.gold_ids(study))} | shown
-
     def findings(self, study: Study, session: Session, record: SessionRecord) -> Sequence[Finding]:
         gold = set(self.gold_ids(study))
         names = {system.name: system.label or system.name for system in study.spec.systems}

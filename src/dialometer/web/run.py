@@ -38,7 +38,7 @@ from dialometer.errors import DialometerError
 from dialometer.storage.store import Store
 from dialometer.web.dashboard.app import DashboardGuard, create_dashboard
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies, StudyFolders
-from dialometer.web.rater.pages import Pages
+from dialometer.web.rater.pages import SAME_ADDRESS, Pages
 from dialometer.web.server.connections import ConnectionLimits, LimitedProtocol, OpenConnections, TrustedProxies
 from dialometer.web.server.health import HealthCheck, Unhealthy, as_unhealthy
 from dialometer.web.server.logs import log, log_failure, set_up
@@ -111,7 +111,8 @@ class ServerApp:
             pages = Pages(self.studies.loaded(name))
         except DialometerError:  # a draft that is not in order yet
             return PlainTextResponse("This study has not started yet. Please come back later.", 403)
-        return HTMLResponse(pages.render_message("not_started", root_path=f"{self._root}{DASHBOARD}"), 403)
+        page = pages.render_message("not_started", root_path=f"{self._root}{DASHBOARD}", reload_url=SAME_ADDRESS)
+        return HTMLResponse(page, 403)
 
     def _moved(self, path: str, scope: Scope) -> Response:
         """To the same page of the dashboard at its address of today."""

@@ -35,6 +35,9 @@ SOURCE_WORDS = {
     "model": "These judges are language models or other programs, not human raters.",
 }
 
+SOURCES_READ = {"simulated": "simulated raters", "model": "models"}
+"""What a report calls the sources of its raters; all others are people."""
+
 
 def exclusions_table(data: StudyData) -> Table:
     """How many raters and judgments were excluded, by reason."""
@@ -176,21 +179,21 @@ def nothing_left(data: StudyData) -> Findings:
     if data.look is not None and data.look.unfinished:
         text = f"{data.look.words} {data.look.unfinished}"
         return Findings(text, "Not enough data.", sections=(Section("none", "Results", problem=text),))
-    counted = {reason: n for reason, n in data.n_left_out.items() if reason != PRACTICE}
-    n = sum(counted.values())
+    own = {reason: n for reason, n in data.n_left_out.items() if reason not in (PRACTICE, OTHER_SOURCE)}
+    n = sum(own.values())
+    others = sorted(set(data.sessions["source"].unique()) - set(data.sources) - set(ADJUDICATORS))
     text = "There are no judgments yet."
     step = "Collect judgments (dialometer serve), or try the design with simulated raters (dialometer simulate)."
     if n:
-        reasons = listed(
-            f"{count:,} {'of' if 'raters' in reason else 'on'} {reason}" for reason, count in counted.items()
-        )
-        what = "The one judgment that was collected is" if n == 1 else f"All {n:,} judgments that were collected are"
+        reasons = listed(f"{count:,} {'of' if 'raters' in reason else 'on'} {reason}" for reason, count in own.items())
+        of = f" of {SOURCES_READ.get(data.sources[0], 'human raters')}" if others else ""
+        what = f"The one judgment{of} is" if n == 1 else f"All {n:,} judgments{of} are"
         text = f"{what} excluded, so there is nothing to analyse: {reasons}."
         step = "Check the quality rules and who was excluded: dialometer status and the dashboard show both."
-        if set(counted) == {OTHER_SOURCE}:
-            others = sorted(set(data.sessions["source"].unique()) - set(data.sources))
-            step = f"Report on the raters there are: {listed(f'--source {source}' for source in others)}."
-    problem = text if n else "There are no judgments yet; the report grows with them."
+    elif others and data.n_left_out.get(OTHER_SOURCE):
+        text = f"There are no judgments of {SOURCES_READ.get(data.sources[0], 'human raters')} yet."
+        step = f"Report on the raters there are: {listed(f'--source {source}' for source in others)}."
+    problem = text if n else f"{text.removesuffix('.')}; the report grows with them."
     section = Section("none", "Results", problem=problem)
     return Findings(text, "Not enough data.", sections=(section,), next_steps=(step,))
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dialometer.storage.store import Store
 
 
+SOURCE_WORDS = {"person": "human raters", "imported": "imported raters", "simulated": "simulated raters", "model": "models"}
 STATES: tuple[State, ...] = ("active", "completed", "stale", "screened_out", "declined", "withdrawn")
 
 
@@ -81,6 +82,7 @@ def _before_anybody(study: Study) -> dict[str, object]:
         "quota": study.spec.recruitment.quota,
         "raters_wanted": raters_wanted(study, study.spec.recruitment.quota),
         "sessions": {},
+        "session_counts": {},
         "judgments": {},
         "raters_per_item": {"least": 0, "most": 0, "wanted": study.spec.design.judgments_per_item},
     }
@@ -90,7 +92,7 @@ def _collect(study: Study, store: Store) -> dict[str, object]:
     from dataclasses import asdict
 
     from dialometer.design.protocol import raters_wanted
-    from dialometer.storage.counting.counts import SOURCES, main_sources
+    from dialometer.storage.counting.counts import SOURCES, count_sessions, main_sources
 
     controls = store.control.current()
     by_source: dict[str, list[dict[str, object]]] = {}
@@ -107,6 +109,10 @@ def _collect(study: Study, store: Store) -> dict[str, object]:
             }
             for cell, condition in enumerate(study.cells)
         ]
+    marks = store.sessions.marks()
+    counts_by_source = {
+        source: asdict(count_sessions(mark for mark in marks if mark.source == source)) for source in by_source
+    }
     n_raters = store.counts.raters_by_item(main_sources(by_source))
     per_item = [n_raters.get(item.id, 0) for item in study.people_items]
     quota = controls.quota if controls.quota is not None else study.spec.recruitment.quota
@@ -116,6 +122,7 @@ def _collect(study: Study, store: Store) -> dict[str, object]:
         "quota": quota,
         "raters_wanted": raters_wanted(study, quota),
         "sessions": by_source,
+        "session_counts": counts_by_source,
         "judgments": {source: asdict(counts) for source, counts in store.counts.judgments_by_source().items()},
         "raters_per_item": {
             "least": min(per_item),
@@ -140,12 +147,14 @@ def _show(progress: dict[str, object]) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.storage.counting.counts import PEOPLE
 
     results.print(
         f"[bold]{progress['study']}[/] is {progress['state']}; raters wanted: {progress['raters_wanted'] or 'no limit'}"
     )
     sessions: dict[str, list[dict[str, object]]] = progress["sessions"]  # type: ignore[assignment]
     judgments: dict[str, dict[str, int]] = progress["judgments"]  # type: ignore[assignment]
+    counts: dict[str, dict[str, int]] = progress["session_counts"]  # type: ignore[assignment]
     if not sessions:
         results.print("Nobody has come yet.")
     for source, cells in sessions.items():
@@ -162,9 +171,11 @@ def _show(progress: dict[str, object]) -> None:
             table.add_row(
                 str(cell["condition"]), *(str(cell[state]) for state in shown), "" if cell["is_open"] else "closed"
             )
-        results.print(f"\nraters ({source})")
+        results.print(f"\n{SOURCE_WORDS.get(source, source.replace('_', ' ') + 's')}")
         results.print(table)
         results.print(_judgments(judgments[source]))
+        is_counted_alone = source == "simulated" or (source in PEOPLE and not all(other in sessions for other in PEOPLE))
+        results.print(_valid(counts[source], progress["raters_wanted"] if is_counted_alone else None))
     items: dict[str, object] = progress["raters_per_item"]  # type: ignore[assignment]
     of_wanted = f" of {items['wanted']} wanted" if items["wanted"] else ""
     least, most = items["least"], items["most"]
@@ -182,3 +193,10 @@ def _judgments(counts: dict[str, int]) -> str:
 
     judgments = JudgmentCounts(**counts)
     return f"{judgments}; {judgments.counted:,} count in the analysis" if judgments.not_counted else str(judgments)
+
+
+def _valid(counts: dict[str, int], wanted: object) -> str:
+    """How many finished and count, as the dashboard says it."""
+    of = f" of {wanted} wanted" if wanted else ""
+    excluded = f"; {counts['excluded']:,} excluded" if counts["excluded"] else ""
+    return f"finished and count: {counts['valid']:,}{of}{excluded}"

@@ -140,8 +140,12 @@ class JudgmentCounts:
         )
 
     def __str__(self) -> str:
-        practice = f" and {self.practice:,} practice judgments" if self.practice else ""
-        return f"{self.judgments:,} judgments{practice}"
+        practice = f" and {_n_of(self.practice, 'practice judgment')}" if self.practice else ""
+        return f"{_n_of(self.judgments, 'judgment')}{practice}"
+
+
+def _n_of(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 class Counts(StorePart):

@@ -12,7 +12,7 @@ from typing import Any
 from dialometer.flow.steps import Paths, Step
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
-from dialometer.model.quality import Finding
+from dialometer.model.quality import Finding, newly_found
 from dialometer.model.scale import Value
 from dialometer.model.session import Answer, Judgment, ScreenVisit, Session, SessionRecord, Source
 from dialometer.model.study import Study
@@ -64,7 +64,7 @@ def rater_record(running: RunningStudy, session_id: str) -> dict[str, Any]:
         "steps": _steps(running.study, session, record, gold),
         "gold": gold,
         "findings": findings,
-        "so_far": so_far(running.study, session, record, {logged.finding.rule for logged in findings}),
+        "so_far": so_far(running.study, session, record, [logged.finding for logged in findings]),
         "decisions": list(running.store.exclusions.log(session_id)),
         "answers": record.answers,
         "chats": running.store.conversations.turns(session_id) if is_live(running.study) else [],
@@ -80,7 +80,7 @@ def is_live(study: Study) -> bool:
     return study.spec.items.kind in ("chat", "arena")
 
 
-def so_far(study: Study, session: Session, record: SessionRecord, known: set[str]) -> list[Finding]:
+def so_far(study: Study, session: Session, record: SessionRecord, known: Sequence[Finding]) -> list[Finding]:
     """What the rules that act at the end would find if an unfinished session ended now.
 
     Rules about the time of a whole session are left out.
@@ -90,12 +90,8 @@ def so_far(study: Study, session: Session, record: SessionRecord, known: set[str
     counted = SessionRecord(
         [judgment for judgment in record.judgments if not judgment.is_practice], record.answers, record.visits
     )
-    rules = [
-        rule
-        for rule in study.spec.quality
-        if rule.acts == "end" and rule.rule not in known and not rule.needs_whole_session
-    ]
-    return [finding for rule in rules for finding in rule.findings(study, session, counted)]
+    rules = [rule for rule in study.spec.quality if rule.acts == "end" and not rule.needs_whole_session]
+    return newly_found(rules, study, session, counted, known)
 
 
 def gold_results(study: Study, judgments: Sequence[Judgment]) -> list[GoldResult]:

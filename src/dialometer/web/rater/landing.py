@@ -42,6 +42,7 @@ from dialometer.web.server.security import (
 from dialometer.web.server.submissions import NoSession
 
 SEE_OTHER = 303
+START = "/start"
 RESUME = "/resume"
 CHOICES = ("agree", "decline")
 
@@ -87,7 +88,7 @@ class LandingPages:
         """All routes, in the order in which they are tried."""
         return [
             Route("/", self.land, methods=["GET"]),
-            Route("/start", self.start, methods=["POST"]),
+            Route(START, self.start, methods=["POST"]),
             Route(f"{RESUME}/{{token}}", self.show_resume, methods=["GET"]),
             Route(RESUME, self.resume, methods=["POST"]),
         ]
@@ -112,7 +113,7 @@ class LandingPages:
         if arriving is not None and await self.service.has_session(arriving):
             if not arriving.is_proven:
                 raise self.service.started_elsewhere()
-            return self._ask(request, "resume", f"{self.root}/start", hidden)
+            return self._ask(request, "resume", f"{self.root}{START}", hidden)
         await self.service.refuse_if_not_open(arriving)
         if arriving is None or not self._shows_consent:
             return self._page(request, lambda csrf: self._start_page(language, csrf, hidden), language=language)
@@ -142,7 +143,7 @@ class LandingPages:
             )
         except Crowded as crowded:
             again = {name: value for name, value in values.items() if name != "csrf"}
-            return self._ask(request, "crowded", f"{self.root}/start", again, crowded.status, crowded.headers())
+            return self._ask(request, "crowded", f"{self.root}{START}", again, crowded.status, crowded.headers())
         if values.get("screen") == "consent" and not arrival.session.step:
             await self._agree(arrival, form)
         log("arrival", rater=arrival.session.ordinal, is_new=arrival.is_new, cell=arrival.session.draw.cell)
@@ -218,7 +219,7 @@ class LandingPages:
             token=secrets.token_urlsafe(18),
             errors=errors,
             root_path=self.root,
-            action=f"{self.root}/start",
+            action=f"{self.root}{START}",
             hidden=hidden,
         )
 

@@ -47,6 +47,8 @@ def _counted() -> Callable[[object], int]:
 MANY_OPTIONS = 12
 """From here on a single choice is a list to open instead of a column of buttons."""
 
+SAME_ADDRESS = ""
+"""As the address of a link: the page itself, with all that its own address says."""
 MESSAGES = (
     "full",
     "paused",
@@ -316,8 +318,12 @@ class Pages:
         withdrawal_code: str = "",
         is_not_kept: bool = False,
         revealed: Sequence[Sequence[str]] = (),
+        reload_url: str | None = None,
     ) -> str:
-        """A page that ends a session (one of :data:`ENDINGS`) or says why nothing can be shown (:data:`MESSAGES`)."""
+        """A page that ends a session (one of :data:`ENDINGS`) or says why nothing can be shown (:data:`MESSAGES`).
+
+        Where loading the page again may help, it links to ``reload_url``, by default to the screen of the session.
+        """
         family = "message" if kind in MESSAGES else "done"
         if family == "done" and kind not in ENDINGS:
             family, kind = "message", "error"
@@ -346,6 +352,7 @@ class Pages:
             withdrawal_code=withdrawal_code,
             return_url=return_url if urlsplit(return_url).scheme in ("https", "http") else "",
             may_reload=kind in ("error", "busy", "expired", "elsewhere", "paused", "not_started"),
+            reload_url=f"{root_path.rstrip('/')}/s" if reload_url is None else reload_url,
             scripts=["ending.js"] if family == "done" else [],
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -19,9 +20,9 @@ from dialometer.storage.database import DatabaseFails
 from dialometer.storage.submissions import SubmissionRefused
 from dialometer.web.rater.arrival import way_back
 from dialometer.web.rater.chat import ChatRoom
-from dialometer.web.rater.landing import SEE_OTHER, keep_cookie, resume_link, to_screen
+from dialometer.web.rater.landing import SEE_OTHER, START, keep_cookie, resume_link, to_screen
 from dialometer.web.rater.layout import checked_answers
-from dialometer.web.rater.pages import Pages
+from dialometer.web.rater.pages import SAME_ADDRESS, Pages
 from dialometer.web.rater.service import LANGUAGE, Service
 from dialometer.web.server.failures import headers_of, is_own_failure, reference_of, status_of
 from dialometer.web.server.logs import log
@@ -327,6 +328,18 @@ MAY_SEND_AGAIN = (429, 503)
 """Refusals that pass by themselves: the page keeps what was sent and sends it again."""
 
 
+def _again(service: Service, request: Request, form: Form | None) -> str:
+    """Where a page is loaded again: at its own address, for that may name the rater; after Start at the link before it."""
+    root = service.settings.root_path
+    if request.method == "GET":
+        return SAME_ADDRESS
+    if form is None or request.scope["path"] != f"{root}{START}":
+        return f"{root}/s"
+    parameters = platform_of(service.study.spec.recruitment).link_parameters
+    named = {name: last_value(form, name) for name in form if name in parameters}
+    return f"{root}/?{urlencode(named)}" if named else f"{root}/"
+
+
 def error_page(service: Service, request: Request, error: Exception) -> Response:
     """An error for a person: a page that says what to do, or a redirect to where the session is."""
     root = service.settings.root_path
@@ -344,6 +357,6 @@ def error_page(service: Service, request: Request, error: Exception) -> Response
         action = request.scope["path"]
         content = pages.render_unsent(form, action=action, root_path=root, detail=detail)
     else:
-        content = pages.render_message(page, root_path=root, detail=detail)
+        content = pages.render_message(page, root_path=root, detail=detail, reload_url=_again(service, request, form))
     headers = {name: value for name, value in headers_of(error).items() if name != "www-authenticate"}
     return HTMLResponse(content, status, headers)

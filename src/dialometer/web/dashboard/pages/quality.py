@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from dialometer.model.quality import QualityRule
+from dialometer.model.quality import RULE_NUMBER, Finding, rule_number
 from dialometer.storage.sessions import SessionMark
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.after.results import ON_RULES, tables_of
@@ -38,8 +38,7 @@ def quality(dashboard: Dashboard, request: PageRequest) -> Response:
     table = dashboard.cached(running, ("findings", numbers.group), lambda: _grid(running, request.root, own))
     content: dict[str, Any] = {"tab": "quality", "effects": [], "status": None}
     content["status"] = dashboard.reports.peek(running, dashboard.report_options(running, request.group))
-    content["rules"] = [_about(rule, running) for rule in running.study.spec.quality]
-    content["counts"] = {counts.rule: counts for counts in numbers.rules}
+    content["rules"] = dashboard.cached(running, ("rules", numbers.group), lambda: _rules(running, own))
     content["n_left"] = numbers.counts.left
     content["gold"] = dashboard.cached(running, ("gold", numbers.group), lambda: _gold(running, set(own)))
     newest = content["status"].newest
@@ -56,13 +55,13 @@ def apply_rules_to_left_sessions(dashboard: Dashboard, request: PageRequest) -> 
     """Applies the rules that act at the end of a session to raters who left before it."""
     running = request.running
     store = running.store
-    known: dict[str, set[str]] = {}
+    known: dict[str, list[Finding]] = {}
     for logged in store.records.findings():
-        known.setdefault(logged.session_id, set()).add(logged.finding.rule)
+        known.setdefault(logged.session_id, []).append(logged.finding)
     n_found = n_left = 0
     for session in store.sessions.all(state="stale"):
         n_left += 1
-        findings = so_far(running.study, session, store.records.of_session(session.id), known.get(session.id, set()))
+        findings = so_far(running.study, session, store.records.of_session(session.id), known.get(session.id, []))
         if findings:
             store.exclusions.add_findings(session.id, findings, request.at_ms)
             n_found += 1
@@ -75,22 +74,24 @@ def apply_rules_to_left_sessions(dashboard: Dashboard, request: PageRequest) -> 
     )
 
 
-def _about(rule: QualityRule, running: RunningStudy) -> dict[str, Any]:
-    settings = rule.summary(running.study)
-    return {
-        "rule": rule.rule,
-        "action": ACTIONS[rule.action],
-        "when": WHEN[rule.acts],
-        "settings": ", ".join(_setting(name, value) for name, value in settings.items()),
-    }
-
-
-def _setting(name: str, value: str | int) -> str:
-    """``at_least_s: 4`` as "at least 4 s", ``n_allowed_failures: 1`` as "allowed failures: 1"."""
-    for ending, unit in (("_s", "s"), ("_minutes", "minutes"), ("_n", "answers")):
-        if name.endswith(ending):
-            return f"{name.removesuffix(ending).replace('_', ' ')} {value} {unit}"
-    return f"{name.removeprefix('n_').replace('_', ' ')}: {value}"
+def _rules(running: RunningStudy, marks: Mapping[str, SessionMark]) -> list[dict[str, Any]]:
+    """Each rule in words, with how many of these raters it flagged."""
+    rules = running.study.spec.quality
+    sessions: dict[tuple[str, int | None], set[str]] = {}
+    for logged in running.store.records.findings():
+        if logged.session_id in marks:
+            key = (logged.finding.rule, logged.finding.details.get(RULE_NUMBER))
+            sessions.setdefault(key, set()).add(logged.session_id)
+    return [
+        {
+            "rule": rule.rule,
+            "recognises": rule.in_words(),
+            "action": ACTIONS[rule.action],
+            "when": WHEN[rule.acts],
+            "n": len(sessions.get((rule.rule, None), set()) | sessions.get((rule.rule, rule_number(rule, rules)), set())),
+        }
+        for rule in rules
+    ]
 
 
 def _grid(running: RunningStudy, root: str, marks: Mapping[str, SessionMark]) -> Grid:

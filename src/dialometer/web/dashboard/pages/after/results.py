@@ -33,6 +33,7 @@ def results(dashboard: Dashboard, request: PageRequest) -> Response:
     status = dashboard.reports.latest(running, request.account.name, options)
     looks = [] if options else running.store.looks.all()
     content: dict[str, Any] = {"status": status, "looks": list(reversed(looks)), "tab": "results"}
+    content["hypotheses"] = [c.hypothesis or c.name for c in running.study.spec.analysis.comparisons]
     content |= {"chosen": chosen(request), "offered": offered(running.study)}
     if status.newest is not None:
         content |= written(status.newest.report, looks) | {"figures": figures_of(status.newest)}
