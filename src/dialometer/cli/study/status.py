@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from dialometer.storage.store import Store
 
 
-SOURCE_WORDS = {"person": "human raters", "imported": "imported raters", "simulated": "simulated raters", "model": "models"}
+SOURCE_WORDS = {
+    "person": "human raters",
+    "imported": "imported raters",
+    "simulated": "simulated raters",
+    "model": "models",
+}
 STATES: tuple[State, ...] = ("active", "completed", "stale", "screened_out", "declined", "withdrawn")
 
 
@@ -174,7 +179,9 @@ def _show(progress: dict[str, object]) -> None:
         results.print(f"\n{SOURCE_WORDS.get(source, source.replace('_', ' ') + 's')}")
         results.print(table)
         results.print(_judgments(judgments[source]))
-        is_counted_alone = source == "simulated" or (source in PEOPLE and not all(other in sessions for other in PEOPLE))
+        is_counted_alone = source == "simulated" or (
+            source in PEOPLE and not all(other in sessions for other in PEOPLE)
+        )
         results.print(_valid(counts[source], progress["raters_wanted"] if is_counted_alone else None))
     items: dict[str, object] = progress["raters_per_item"]  # type: ignore[assignment]
     of_wanted = f" of {items['wanted']} wanted" if items["wanted"] else ""

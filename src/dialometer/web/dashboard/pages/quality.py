@@ -88,7 +88,9 @@ def _rules(running: RunningStudy, marks: Mapping[str, SessionMark]) -> list[dict
             "recognises": rule.in_words(),
             "action": ACTIONS[rule.action],
             "when": WHEN[rule.acts],
-            "n": len(sessions.get((rule.rule, None), set()) | sessions.get((rule.rule, rule_number(rule, rules)), set())),
+            "n": len(
+                sessions.get((rule.rule, None), set()) | sessions.get((rule.rule, rule_number(rule, rules)), set())
+            ),
         }
         for rule in rules
     ]
