@@ -5,11 +5,16 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import httpx
 import pytest
 
+from commands import invoke as dialometer
+from dialometer.cli.demo import _studies
 from dialometer.cli.demo._page import home_page
 from dialometer.cli.demo._studies import DEMO_REPORTS, STUDIES, DemoReport, ReportMaker, report_page
 
@@ -67,6 +72,20 @@ def test_everything_is_one_click_away_and_gone_afterwards(running, tmp_path, is_
     running.send_signal(signal.SIGINT)
     assert running.wait(30) in (0, 130)
     assert not list(tmp_path.glob("dialometer-demo-*"))
+
+
+@pytest.mark.parametrize("kept", [None, "kept"])
+def test_reports_made_once_are_left_where_the_command_says(tmp_path, monkeypatch, kept):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    nothing_to_do = tuple(replace(line, commands=()) for line in DEMO_REPORTS)
+    monkeypatch.setattr(_studies, "DEMO_REPORTS", nothing_to_do)
+    options = ("--keep", tmp_path / kept) if kept else ()
+    printed = dialometer("demo", "--once", "--no-browser", *options)
+    index = re.search(r"The reports start at (\S+)", printed)[1]
+    assert DEMO_REPORTS[0].title in Path(index).read_text(encoding="utf-8")
+    if kept:
+        assert Path(index).parent == tmp_path / kept
 
 
 def test_the_page_says_what_is_missing_and_what_failed():

@@ -1,4 +1,4 @@
-"""dialometer demo: a running study, a dashboard and finished reports, from nothing, in a folder that is removed again."""
+"""dialometer demo: a running study, a dashboard and finished reports, from nothing."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+FOLDER_PREFIX = "dialometer-demo-"
 N_LIVE_RATERS = 200
 SESSION_MS = 25 * 60_000
 """Longer than any session: a simulated rater who began this long ago has finished."""
@@ -33,20 +34,23 @@ def add_to(app: typer.Typer) -> None:
         keep: Annotated[
             Path | None, typer.Option("--keep", help="Write into this new folder and leave it there.")
         ] = None,
-        once: Annotated[bool, typer.Option("--once", help="Make the reports and end without serving.")] = False,
+        once: Annotated[bool, typer.Option("--once", help="Make the reports, leave them there, and end.")] = False,
     ) -> None:
         """Show dialometer at work: a study to take part in, a dashboard that fills, and reports of four lines of work.
 
-        Everything is in a temporary folder; Ctrl+C ends the demo and leaves nothing behind.
+        Everything is in a temporary folder, which is removed when Ctrl+C ends the demo; --once leaves it.
         """
         # SIGTERM ends like Ctrl+C, so that the temporary folder is removed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         run = _make_all if once else _serve
         if keep is not None:
             keep.mkdir(parents=True)
+        elif once:
+            keep = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
+        if keep is not None:
             run(keep, port, is_opened=browser)
             return
-        with tempfile.TemporaryDirectory(prefix="dialometer-demo-", ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True) as folder:
             run(Path(folder), port, is_opened=browser)
 
 
