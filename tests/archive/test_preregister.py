@@ -10,7 +10,7 @@ import yaml
 
 from commands import invoke as dialometer
 from dialometer.analysis.base.choose import analyse
-from dialometer.analysis.planning.preregistration import OPEN, planned_power
+from dialometer.analysis.planning.preregistration import OPEN, planned_power, preregistration
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint
 from dialometer.design.templates import copy_template
@@ -34,6 +34,36 @@ def sections(path):
     text = path.read_text(encoding="utf-8")
     found = re.split(r"^### (.+)\n", text, flags=re.MULTILINE)
     return dict(zip(found[1::2], (part.split("\n## ")[0].strip() for part in found[2::2]), strict=True))
+
+
+def test_items_draws_and_directions_are_those_of_the_study(tmp_path):
+    """Gold items are no items of the study, a judged study's raters get a part of it, and one dialogue a screen has no order."""
+
+    def text(name):
+        copy_template(name, tmp_path / name)
+        study = load_study(tmp_path / name)
+        return preregistration(study, n_raters=10, power=None, methods=(), n_collected=0, frozen="")
+
+    likert = text("likert")
+    assert "- Items: 20, single responses" in likert
+    assert "- Each rater gets 10 of the items and 2 gold items." in likert
+    assert "on Helpfulness; any difference counts." in likert
+    assert "A hypothesis without a direction is supported where on each of its criteria a difference is" in likert
+    assert "Conditions: permuted blocks" not in likert
+    judged = text("judged")
+    assert "- Raters judge 24 of the 96 items, drawn at random" in judged
+    assert "reader (scores of a program)" in judged
+    assert "2 raters for each of the 24 items that raters judge" in judged
+    assert "ends when each of the 24 items that raters judge has been judged by 2 raters" in judged
+    assert "Tested: Guided above Brief on Helpfulness." in judged
+    mqm = text("mqm")
+    assert "- Items: 16, whole dialogues." in mqm
+    assert "Order of systems" not in mqm
+    anchoring = text("anchoring")
+    assert (
+        "Tested: “anchor (text and number)” above “no anchor” on Readability and Coherence, in size and in" in anchoring
+    )
+    assert "Conditions: permuted blocks" in anchoring
 
 
 @pytest.mark.parametrize("template", ["acute", "anchoring", pytest.param("likert", marks=pytest.mark.slow), "chat"])

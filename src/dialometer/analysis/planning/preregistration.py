@@ -11,14 +11,17 @@ from dataclasses import dataclass, replace
 
 from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import log_types
 from dialometer.analysis.base.wording import inside, listed, n_of, percent, question_label
 from dialometer.analysis.families.common.assignment import method as assignment_method
+from dialometer.analysis.families.ratings.declared import is_about_ratings
 from dialometer.analysis.planning.power import DEFAULT, Setting, simulate_tests
 from dialometer.analysis.planning.power_report import assumption_words
 from dialometer.analysis.planning.simulated_study import n_items_of, planted, simulated_data
 from dialometer.analysis.shared.comparisons import comparison_title, deciding_family, primary_comparison
 from dialometer.analysis.shared.equivalence import WORDS, has_margin, plan_words
+from dialometer.analysis.shared.verdicts import DeclaredHypothesis
 from dialometer.design.adaptive import floor_of
 from dialometer.design.lock import fingerprint
 from dialometer.design.protocol import protocol, shown_words
@@ -29,6 +32,7 @@ from dialometer.model.item import KIND_WORDS
 from dialometer.model.quality import QualityRule
 from dialometer.model.report import Method
 from dialometer.model.study import Study
+from dialometer.quality.gold import Gold, gold_items
 from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.sequential.planned import WORDS as SPENDING
 
@@ -133,9 +137,23 @@ def _information(study: Study) -> Parts:
     lines = [
         f"{number}. **{comparison_title(comparison)}**{_rank(study, comparison)}: {hypothesis.strip() or 'no direction is stated.'}"
         + (f" {planned}" if (planned := plan_words(comparison, spec.analysis.confidence)) else "")
+        + _tested(study, comparison)
         for number, (comparison, hypothesis) in enumerate(stated, start=1)
     ]
     yield "Hypotheses", "\n".join(lines)
+
+
+def _tested(study: Study, comparison: Comparison) -> str:
+    """What the tests of a written hypothesis compare."""
+    words = DeclaredHypothesis(study, comparison, {}, Options.declared(study)).tested()
+    if not words or not comparison.hypothesis:
+        return ""
+    return f" Tested: {words}{', in size and in consistency' if _has_consistency(study, comparison) else ''}."
+
+
+def _has_consistency(study: Study, comparison: Comparison) -> bool:
+    """Whether levels of a factor are compared in how far raters agree, too."""
+    return comparison.between == "factor" and is_about_ratings(study, comparison)
 
 
 def _rank(study: Study, comparison: Comparison) -> str:
@@ -145,15 +163,13 @@ def _rank(study: Study, comparison: Comparison) -> str:
 def _design(study: Study) -> Parts:
     spec, design = study.spec, study.spec.design
     yield "Study type", "Experiment: raters are assigned at random to what they judge and how it is shown."
-    yield (
-        "Blinding",
-        "Raters do not know which system made what they see: systems are shown by their position on the screen only.",
-    )
+    shown = "its name is not shown" if _is_alone(study) else "systems are shown by their position on the screen only"
+    yield "Blinding", f"Raters do not know which system made what they see: {shown}."
     systems = "; ".join(
         f"{system.label or system.name}" + (f" ({system.description.strip()})" if system.description else "")
         for system in spec.systems
     )
-    lines = [f"- Items: {len(study.rated_items)}, {KIND_WORDS[spec.items.kind]}.", f"- Systems: {systems}"]
+    lines = [*_item_lines(study), f"- Systems: {systems}"]
     for factor in design.factors:
         levels = ", ".join(level.label or level.name for level in factor.levels)
         lines.append(f"- Between raters: {factor.label or factor.name} with the levels {levels}.")
@@ -164,13 +180,7 @@ def _design(study: Study) -> Parts:
             for block in design.blocks
         )
         lines.append(f"- Within raters: the blocks {blocks}.")
-    lines.append(f"- Conditions: {len(study.cells)}.")
-    plan = protocol(study)
-    n_given = plan.n_items_per_rater
-    if n_given is None:
-        lines.append("- Each rater gets as many items as the rater likes.")
-    else:
-        lines.append(f"- Each rater gets {f'{n_given} of the items' if n_given < plan.n_items else 'all items'}.")
+    lines += [f"- Conditions: {len(study.cells)}.", f"- {_given_words(study)}"]
     if design.n_practice_items:
         lines.append(f"- Before them: {n_of(design.n_practice_items, 'item')} for practice, not analysed.")
     if design.systems_per_item is not None:
@@ -185,15 +195,80 @@ def _design(study: Study) -> Parts:
             [
                 f"All draws follow from the seed {spec.seed}.",
                 "",
-                "- Conditions: permuted blocks, so that conditions stay equally filled.",
+                *(
+                    ["- Conditions: permuted blocks, so that conditions stay equally filled."]
+                    if len(study.cells) > 1
+                    else []
+                ),
                 *([f"- Systems: {assigned.method}."] if assigned else []),
                 f"- Order of items: {_ORDERS[design.item_order]}.",
-                f"- Order of systems or sides on the screen: {_ORDERS[design.system_order]}.",
-                f"- Order of criteria: {_ORDERS[design.criterion_order]}.",
+                *(
+                    []
+                    if _is_alone(study)
+                    else [f"- Order of systems or sides on the screen: {_ORDERS[design.system_order]}."]
+                ),
+                *([f"- Order of criteria: {_ORDERS[design.criterion_order]}."] if len(spec.criteria) > 1 else []),
                 *([f"- Order of blocks: {_ORDERS[design.block_order]}."] if design.blocks else []),
             ]
         ),
     )
+
+
+def _is_alone(study: Study) -> bool:
+    """Whether a screen shows one system at a time, so that there is no order of systems."""
+    return study.spec.items.kind == "dialogue"
+
+
+def _item_lines(study: Study) -> list[str]:
+    """How many items there are, which only check raters, and which are drawn for raters where judges score all."""
+    gold = gold_items(study)
+    items = [item for item in study.rated_items if item.id not in gold]
+    lines = [f"- Items: {len(items)}, {KIND_WORDS[study.spec.items.kind]}."]
+    if gold:
+        lines.append(f"- Beside them: {n_of(len(gold), 'gold item')}, to check raters; in no result.")
+    n_drawn = _n_drawn(study)
+    if n_drawn:
+        lines.append(
+            f"- Raters judge {n_drawn} of the {len(items)} items, drawn at random before the first rater comes."
+        )
+    kinds = {"model": "a language model", "evaluator": "a learned evaluator", "scores": "scores of a program"}
+    named = [judge for judge in study.spec.judges if judge.name in _used_judges(study)]
+    if named:
+        what = listed(f"{judge.name} ({kinds[judge.kind]})" for judge in named)
+        lines.append(f"- Judges, whose scores of the items correct the raters' estimates: {what}.")
+    return lines
+
+
+def _n_drawn(study: Study) -> int:
+    """How many items were drawn for raters; 0 where they get all."""
+    gold = gold_items(study)
+    drawn, every = (
+        len([item for item in items if item.id not in gold]) for items in (study.people_items, study.rated_items)
+    )
+    return drawn if drawn < every else 0
+
+
+def _used_judges(study: Study) -> list[str]:
+    """The judges that the confirmatory analysis uses."""
+    declared = study.spec.analysis.judges
+    return [] if declared is None else declared.use
+
+
+def _given_words(study: Study) -> str:
+    """How many items a rater gets, gold items that are handed out beside them included."""
+    plan = protocol(study)
+    n_given = plan.n_items_per_rater
+    if n_given is None:
+        return "Each rater gets as many items as the rater likes."
+    of = (
+        f"{n_given} of {'the items that raters judge' if _n_drawn(study) else 'the items'}"
+        if n_given < plan.n_items
+        else "all items"
+    )
+    rules = [rule for rule in study.spec.quality if isinstance(rule, Gold) and rule.per_rater]
+    n_gold = sum(min(rule.per_rater or 0, len(rule.gold_ids(study))) for rule in rules)
+    beside = f" and {n_of(n_gold, 'gold item')}" if n_gold else ""
+    return f"Each rater gets {of}{beside}."
 
 
 def _sampling(study: Study, n_raters: int, power: PlannedPower | None, n_collected: int) -> Parts:
@@ -215,16 +290,18 @@ def _sampling(study: Study, n_raters: int, power: PlannedPower | None, n_collect
             accepted = listed((f"“{answer}”" for answer in question.accept), conjunction="or")
             lines.append(f"Only raters who answer “{question.text}” with {accepted} take part.")
     yield "Data collection", " ".join(lines)
+    n_drawn = _n_drawn(study)
+    each = f"each of the {n_drawn} items that raters judge" if n_drawn else "each item"
     wanted = f"{n_raters} raters"
     if spec.design.judgments_per_item:
-        wanted += f"; {spec.design.judgments_per_item} raters for each item"
+        wanted += f"; {spec.design.judgments_per_item} raters for {each}"
     yield "Sample size", f"{wanted}."
     yield "Sample size rationale", _rationale(study, power)
     per_item = n_of(spec.design.judgments_per_item or 0, "rater")
     end = f"{n_raters} raters have finished"
     if spec.design.judgments_per_item and spec.recruitment.quota is None:
         where = " in each condition" if spec.design.is_quota_per_condition else ""
-        end = f"every item has been judged by {per_item}{where}"
+        end = f"{each if n_drawn else 'every item'} has been judged by {per_item}{where}"
     excludes = any(rule.action == "exclude" for rule in spec.quality)
     replaced = " Raters whom a rule excludes are replaced." if excludes else ""
     yield "Stopping rule", f"Data collection ends when {end}{_stops(study)}{replaced}"
@@ -333,7 +410,7 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
         "Inference criteria",
         f"Confidence intervals of {declared.confidence:.0%}; p-values below {1 - declared.confidence:.2g} count. Several tests of a "
         f"comparison are corrected by {correction[declared.correction]}. Bootstrap confidence intervals use "
-        f"{declared.n_resamples:,} resamples with the study's seed. {about_items[declared.items]}{model}",
+        f"{declared.n_resamples:,} resamples with the study's seed. {about_items[declared.items]}{model}{_verdicts(study)}",
     )
     yield "Data exclusion", "\n".join(map(_rule, spec.quality))
     yield (
@@ -345,6 +422,28 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
     names = listed(inside(question_label(study, name)) for name in declared.subgroups)
     groups = f", results by {names} included" if names else ""
     yield "Confirmatory and exploratory analyses", f"Confirmatory: {titles}. All other results are exploratory{groups}."
+
+
+def _verdicts(study: Study) -> str:
+    """What makes a hypothesis supported or contradicted, for the kinds of hypotheses that the study has."""
+    differences = [comparison for comparison in study.spec.analysis.comparisons if not has_margin(comparison)]
+    words = []
+    directed = any(comparison.expected for comparison in differences)
+    if directed:
+        words.append(
+            "A hypothesis with a direction is supported where all expected differences are significant in that direction, and "
+            "contradicted where one is significant in the other."
+        )
+    if any(not comparison.expected for comparison in differences):
+        is_apart = any(_has_consistency(study, comparison) for comparison in differences if not comparison.expected)
+        apart = " (of conditions in size and in consistency)" if is_apart else ""
+        one = "One" if directed else "A hypothesis"
+        words.append(
+            f"{one} without a direction is supported where on each of its criteria{apart} a difference is significant."
+        )
+    if words:
+        words.append("Anything else is undecided.")
+    return "".join(f" {text}" for text in words)
 
 
 def _rule(rule: QualityRule) -> str:

@@ -154,9 +154,7 @@ class DeclaredHypothesis:
         stated = " ".join(self.comparison.hypothesis.split()).rstrip(".")
         if stated and (self.comparison.expected or has_margin(self.comparison)):
             return stated
-        names = listed(self._names())  # as they are written, at the beginning of a sentence too
-        on = listed(criterion_label(self.study, name) for name in self.comparison.criteria)
-        where = f" on {on}" if on else ""
+        names, where = listed(self._names()), self._where()  # as they are written, at the beginning of a sentence too
         if self.comparison.test == "non_inferiority":
             others = [name for name in self._names() if name != self.label(self.comparison.reference)]
             verb = "is" if len(others) == 1 else "are"
@@ -164,12 +162,27 @@ class DeclaredHypothesis:
         if has_margin(self.comparison):
             return f"Differences between {names or 'what is compared'} are within the margin{where}"
         if self.comparison.expected:
-            pairs = [
-                f"{self.label(first)} above {self.label(second)}" for first, second in self.comparison.expected_pairs
-            ]
-            return f"{listed(pairs)}{where}"
+            return f"{self._expected()}{where}"
         differ = "are not all equal" if len(self._names()) > 2 else "differ"
         return f"{names or 'What is compared'} {differ}{where}"
+
+    def tested(self) -> str:
+        """What is compared on which criteria, and which direction counts, where no margin says it."""
+        if has_margin(self.comparison):
+            return ""
+        if self.comparison.expected:
+            return f"{self._expected()}{self._where()}"
+        names = listed(self._names())
+        return f"{names}{self._where()}; any difference counts" if names else ""
+
+    def _expected(self) -> str:
+        return listed(
+            f"{self.label(first)} above {self.label(second)}" for first, second in self.comparison.expected_pairs
+        )
+
+    def _where(self) -> str:
+        on = listed(criterion_label(self.study, name) for name in self.comparison.criteria)
+        return f" on {on}" if on else ""
 
     def _names(self) -> list[str]:
         if self.comparison.between == "systems":
@@ -323,7 +336,8 @@ class DeclaredHypothesis:
         else:
             words = significance_words(shown, float(shown.details.get("null", 0.0)), p_adjusted(test), after)
         kind = ", consistency" if test.details.get("quantity") == "ICC" else ""
-        label = f"{about_words(test)}{first} {verb} {second}{kind}"
+        about = about_words(test) if len({about_words(one) for one in self.relevant}) > 1 or kind else ""
+        label = f"{about}{first} {verb} {second}{kind}"
         return Headline(label, replace(shown, unit=unit), words, is_confirmatory=True)
 
     def verdict(self) -> Verdict:
@@ -335,7 +349,15 @@ class DeclaredHypothesis:
             stated += " Tested for the items of this study only, as declared."
         title = comparison_title(self.comparison)
         words, is_interim = self.tests_in_words(), bool(self.so_far)
-        return Verdict(title, stated, self.result, words, is_primary=self.is_primary, is_interim=is_interim)
+        return Verdict(
+            title,
+            stated,
+            self.result,
+            words,
+            is_primary=self.is_primary,
+            is_interim=is_interim,
+            n_tests=max(len(self.tests), 1),
+        )
 
 
 def _capital(text: str) -> str:
