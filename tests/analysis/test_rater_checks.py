@@ -23,7 +23,7 @@ from dialometer.analysis.families.common.rater_signs import (
     pace_frame,
     robust_z,
 )
-from dialometer.analysis.families.common.raters import Raters, raters_section
+from dialometer.analysis.families.common.raters import Raters, _why, raters_section
 from dialometer.design.load import load_study
 from dialometer.model.report import Table
 from dialometer.model.session import SessionRecord
@@ -129,6 +129,15 @@ def test_gold_answers_are_judged_as_the_rule_does(walked, name):
             if row is not None:
                 assert row["n_gold"] == 4
                 assert (row["n_right"] < row["n_gold"]) == has_failed
+
+
+def test_of_few_raters_who_are_much_alike_none_is_listed_for_agreement():
+    """A distance in robust standard deviations says nothing where it lies within the interval of the rater's own agreement."""
+    alike = {"agreement_z": -5.0, "n_shared": 12, "agreement": 0.80, "agreement_low": 0.39, "agreement_high": 0.95}
+    assert not _why(alike, {"agreement": 0.82}, is_correlation=True)
+    assert _why({**alike, "agreement_high": 0.81}, {"agreement": 0.82}, is_correlation=True) == [
+        "agrees far less with the rest than other raters do"
+    ]
 
 
 def test_careless_raters_are_named(template, quick):

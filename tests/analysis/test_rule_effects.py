@@ -119,6 +119,25 @@ def test_rules_of_one_name_are_counted_each_and_raters_once(template, quick, no_
     assert rows["attention"] == 1
 
 
+def test_judgments_of_a_rule_are_those_of_its_raters_without_gold_items(template, quick, no_answer):
+    """A rater whom two rules exclude is counted with both; gold items are in no result, with the rule or without it."""
+    study = template("likert")
+    data = quick(study, n_raters=8)
+    gold = pl.col("item").is_in(sorted(study.gold_ids))
+    gold_rows = data.judgments.head(6).with_columns(pl.lit(sorted(study.gold_ids)[0]).alias("item"))
+    data = replace(data, judgments=pl.concat([data.judgments.filter(~gold), gold_rows]))
+    rater = data.judgments["rater"][0]
+    n_own = len(data.judgments.filter((pl.col("rater") == rater) & ~gold))
+    told = [(rater, rule, "exclude", "") for rule in ("gold", "attention")]
+    findings = pl.DataFrame(told, schema=data.findings.schema, orient="row")
+    kept, lost = (data.judgments.filter(side) for side in (pl.col("rater") != rater, pl.col("rater") == rater))
+    out = replace(data, findings=findings, judgments=kept, set_aside=lost)
+    rows = {row[0]: row[2:] for row in rules_section(out, OPTIONS).parts[0].rows}
+    assert rows["gold (2 rules)"] == rows["attention"] == (1, n_own)
+    alone = rules_section(replace(out, findings=findings.head(1)), OPTIONS).parts[1]
+    assert all(row[4].n + 10 == row[5].n for row in alone.rows)
+
+
 def test_what_may_change_the_answer_is_said_as_it_is(template, quick):
     data = quick(template("likert"), n_raters=8)
     names = sorted(data.judgments["rater"].unique())

@@ -22,7 +22,7 @@ from dialometer.analysis.families.common.other_choices import (
     is_same,
     untested,
 )
-from dialometer.analysis.families.common.sensitivity import NAME, Sensitivity, sensitivity_section
+from dialometer.analysis.families.common.sensitivity import NAME, Sensitivity, _changes, sensitivity_section
 from dialometer.analysis.families.votes.vote_alternatives import _log_odds
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
 from dialometer.design.templates import template_names
@@ -230,6 +230,17 @@ def test_changes_and_the_contested_test():
     assert contested(declared, [same]) == "a"
     assert contested(declared, [same, weaker, narrow]) == "a"
     assert contested(declared, [same, narrow]) == "b"
+
+
+def test_choices_that_change_the_same_are_named_together():
+    def made(p):
+        return Estimate(1.0, 10, "t", details={"p_adjusted": p})
+
+    declared = ChoiceOutcome(DECLARED, "", {"a": made(0.2)})
+    others = [ChoiceOutcome("Model", name, {"a": made(0.01)}) for name in "xyz"]
+    assert _changes(declared, others) == (
+        "Model: x, Model: y and Model: z, where “a” turns from not significant to significantly higher"
+    )
 
 
 def test_other_packages_add_rows(template, quick, monkeypatch):

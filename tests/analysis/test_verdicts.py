@@ -370,9 +370,39 @@ def test_judgments_that_are_all_excluded_are_not_called_missing(likert, quick):
     excluded = analyse(likert, dataclasses.replace(none, n_left_out={EXCLUDED: 1296, "practice items": 9}))
     assert excluded.summary.answer.startswith("All 1,296 judgments are excluded")
     assert "quality rules" in excluded.summary.next_steps[0]
+    assert excluded.summary.answer.endswith("they are from raters excluded by quality rules or by hand.")
+    assert not [section.problem for section in excluded.sections if section.problem]  # the summary has said it
     by_hand = dataclasses.replace(none, sessions=data.sessions.with_columns(pl.lit(True).alias("is_excluded")))
     assert exclusions_table(by_hand).rows == (("excluded by hand", 3, ""),)
     assert "have completed it, not counting 3 excluded raters." in unfinished(by_hand)
+
+
+def test_who_was_excluded_is_listed_where_all_were(likert, quick):
+    data = quick(likert, n_raters=3)
+    (first, second, third) = sorted(data.judgments["rater"].unique())
+    told = [
+        (first, "gold", "exclude", "failed"),
+        (first, "attention", "exclude", "wrong"),
+        (second, "gold", "exclude", "failed"),
+    ]
+    told.append((third, "session_time", "flag", "fast"))
+    findings = pl.DataFrame(told, schema=data.findings.schema, orient="row")
+    none = dataclasses.replace(
+        data,
+        judgments=data.judgments.clear(),
+        set_aside=data.judgments,
+        findings=findings,
+        n_left_out={EXCLUDED: len(data.judgments)},
+    )
+    report = analyse(likert, none)
+    (section,) = report.sections
+    assert [row[0] for row in section.parts[0].rows] == [first, first, second]
+    assert "the table below" in report.summary.next_steps[0]
+    rows = {row[0]: row[1:] for row in report.summary.exclusions.rows}
+    assert rows["excluded by the rule gold"][0] == 2
+    assert rows[f"judgments of {EXCLUDED}"] == (3, len(data.judgments))  # each rater once, whatever rules say
+    assert "only flagged by the rule session time, kept" not in rows  # nobody is kept
+    assert not any("Interim results" in warning for warning in report.summary.warnings)
 
 
 def test_low_agreement_asks_for_another_scale(template):

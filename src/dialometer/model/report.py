@@ -139,6 +139,8 @@ class Verdict:
     is_primary: bool = False
     is_interim: bool = False
     """Whether the study still lacks raters and declares no looks, so that the verdict can still change."""
+    n_tests: int = 1
+    """How many tests the comparison has; their p-values are corrected together."""
 
     @property
     def words(self) -> str:

@@ -12,6 +12,7 @@ import polars as pl
 
 from dialometer._version import __version__
 from dialometer.analysis.base.data import APART, OTHER_SOURCE, PRACTICE, UNREAD, StudyData, load_data
+from dialometer.analysis.base.exclusions import excluded_raters_table, exclusions_table
 from dialometer.analysis.base.exploring import DataChoice, explored, in_words
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.opening import answer, certainty, headlines, next_steps, verdict_table
@@ -25,9 +26,7 @@ from dialometer.model.report import Column, Figure, Method, Report, Section, Sum
 from dialometer.model.session import ADJUDICATORS
 from dialometer.model.study import Study
 from dialometer.neural.engines import LOCAL, Engine
-from dialometer.quality.gold import gold_items
 from dialometer.registry import did_you_mean
-from dialometer.storage.counting.counts import OUTSIDE_STATES
 from dialometer.storage.store import Store
 
 SOURCE_WORDS = {
@@ -37,63 +36,6 @@ SOURCE_WORDS = {
 
 SOURCES_READ = {"simulated": "simulated raters", "model": "models"}
 """What a report calls the sources of its raters; all others are people."""
-
-
-def exclusions_table(data: StudyData) -> Table:
-    """How many raters and judgments were excluded, by reason."""
-    rows: list[tuple[str, int | None, int | None]] = []
-    sessions = data.sessions.filter(pl.col("source").is_in(data.sources))
-    for state, label in (
-        ("screened_out", "screened out"),
-        ("declined", "declined to take part"),
-        ("withdrawn", "withdrew"),
-    ):
-        n = len(sessions.filter(pl.col("state") == state))
-        if n:
-            rows.append((label, n, None))
-    reasons = (
-        data.findings.filter(pl.col("action") == "exclude")
-        .group_by("rule")
-        .agg(pl.col("rater").n_unique())
-        .sort("rule")
-    )
-    rows += [(f"excluded by the rule {rule.replace('_', ' ')}", n, None) for rule, n in reasons.iter_rows()]
-    rows += _without_a_rule(data, sessions)
-    n_of_judges = len(data.by_models) if data.study.spec.analysis.judges is not None else 0
-    rows += [
-        (f"judgments of {reason}" if "raters" in reason else f"judgments on {reason}", None, n)
-        for reason, n in data.n_left_out.items()
-        if not (reason == OTHER_SOURCE and n <= n_of_judges)
-    ]
-    gold = gold_items(data.study)
-    n_gold = len(data.judgments.filter(pl.col("item").is_in(gold))) if gold else 0
-    if n_gold:
-        rows.append(("judgments on gold items, which check raters and are in no result", None, n_gold))
-    flagged = (
-        data.findings.filter(pl.col("action") == "flag").group_by("rule").agg(pl.col("rater").n_unique()).sort("rule")
-    )
-    rows += [(f"only flagged by the rule {rule.replace('_', ' ')}, kept", n, None) for rule, n in flagged.iter_rows()]
-    return Table(
-        "exclusions",
-        "What was excluded",
-        (Column("reason", "Reason"), Column("raters", "Raters", "count"), Column("judgments", "Judgments", "count")),
-        tuple((reason, "" if n is None else n, "" if m is None else m) for reason, n, m in rows),
-        notes=() if rows else ("Nothing was excluded.",),
-    )
-
-
-def _without_a_rule(data: StudyData, sessions: pl.DataFrame) -> list[tuple[str, int | None, int | None]]:
-    """Raters whom no rule excludes: an experimenter did, or the data came so."""
-    by_rules = data.findings.filter(pl.col("action") == "exclude")["rater"].implode()
-    others = sessions.filter(
-        pl.col("is_excluded") & ~pl.col("state").is_in(OUTSIDE_STATES) & ~pl.col("rater").is_in(by_rules)
-    )
-    is_imported = pl.col("source") == "imported"
-    counts = {
-        "excluded by hand": others.filter(~is_imported)["rater"].n_unique(),
-        "excluded in the imported data": others.filter(is_imported)["rater"].n_unique(),
-    }
-    return [(label, n, None) for label, n in counts.items() if n]
 
 
 def balance_table(data: StudyData) -> Table:
@@ -167,10 +109,11 @@ def warnings(data: StudyData, lacks: str) -> tuple[str, ...]:
     if data.look is not None:
         notes.append(f"{lacks} {data.look.words}".strip())
     elif lacks:
-        notes.append(
-            f"{lacks} Interim results are not a valid test: confidence intervals and p-values assume that the number of raters "
+        interim = (
+            " Interim results are not a valid test: confidence intervals and p-values assume that the number of raters "
             "was fixed."
         )
+        notes.append(f"{lacks}{interim if len(data.judgments) else ''}")
     return tuple(notes)
 
 
@@ -185,17 +128,23 @@ def nothing_left(data: StudyData) -> Findings:
     text = "There are no judgments yet."
     step = "Collect judgments (dialometer serve), or try the design with simulated raters (dialometer simulate)."
     if n:
-        reasons = listed(f"{count:,} {'of' if 'raters' in reason else 'on'} {reason}" for reason, count in own.items())
+        reasons = {reason: f"{'from' if 'raters' in reason else 'on'} {reason}" for reason in own}
+        each = listed(f"{count:,} {reasons[reason]}" for reason, count in own.items())
+        if len(own) == 1:
+            each = f"{'it is' if n == 1 else 'they are'} {listed(reasons.values())}"
         of = f" of {SOURCES_READ.get(data.sources[0], 'human raters')}" if others else ""
         what = f"The one judgment{of} is" if n == 1 else f"All {n:,} judgments{of} are"
-        text = f"{what} excluded, so there is nothing to analyse: {reasons}."
-        step = "Check the quality rules and who was excluded: dialometer status and the dashboard show both."
-    elif others and data.n_left_out.get(OTHER_SOURCE):
+        text = f"{what} excluded, so there is nothing to analyse: {each}."
+        table = excluded_raters_table(data)
+        if table is None:
+            return Findings(text, "", next_steps=("Check who was excluded: the dashboard lists the raters.",))
+        step = "Check the quality rules: the table below lists who was excluded and why."
+        return Findings(text, "", sections=(Section("raters", "The raters", parts=(table,)),), next_steps=(step,))
+    if others and data.n_left_out.get(OTHER_SOURCE):
         text = f"There are no judgments of {SOURCES_READ.get(data.sources[0], 'human raters')} yet."
         step = f"Report on the raters there are: {listed(f'--source {source}' for source in others)}."
-    problem = text if n else f"{text.removesuffix('.')}; the report grows with them."
-    section = Section("none", "Results", problem=problem)
-    return Findings(text, "Not enough data.", sections=(section,), next_steps=(step,))
+    problem = f"{text.removesuffix('.')}; the report grows with them."
+    return Findings(text, "", sections=(Section("none", "Results", problem=problem),), next_steps=(step,))
 
 
 def families(study: Study, about: Literal["raters", "judges"] = "raters") -> list[Family]:
@@ -323,8 +272,8 @@ def analyse(
 
 
 RATERS_ALONE = (
-    "These are the tests of a study without judges. Their confidence intervals differ somewhat from those of raters alone in the "
-    "section above, which are made like those of the corrected estimates (by a jackknife), so that the two can be compared."
+    "These are the tests of a study without judges. Their estimates and confidence intervals differ somewhat from those of raters "
+    "alone in the section above, which are made like the corrected ones (by a jackknife), so that the two can be compared."
 )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
+from dialometer.analysis.base.exclusions import excluded_raters_table
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.base.rater_parts import n_by_rater
@@ -125,7 +126,7 @@ def raters_section(data: StudyData, options: Options) -> Section:
             "not about single raters."
         )
     parts += [_spread_table(frame, kind, _caption(data, frame, kind)), *_figure(frame, kind)]
-    excluded = _excluded_table(data)
+    excluded = excluded_raters_table(data)
     if excluded is not None:
         parts.append(excluded)
     return Section("raters", TITLE, tuple(paragraphs), tuple(parts))
@@ -180,9 +181,10 @@ def _why(row: dict[str, object], usual: Mapping[str, float], *, is_correlation: 
 
     reasons = []
     enough = number("n_shared") >= FEWEST_ANSWERS
-    # With few answers hardly anybody agrees significantly: only who agrees significantly less than others is looked at.
+    # With few answers, or few raters who are much alike, a distance may be chance: only who agrees significantly less than others
+    # is looked at.
     is_below = number("agreement_high") < usual.get("agreement", float("nan"))
-    if enough and number("agreement_z") < -FAR:
+    if enough and number("agreement_z") < -FAR and is_below:
         reasons.append("agrees far less with the rest than other raters do")
     elif enough and is_correlation and number("agreement_low") <= 0 and is_below:
         reasons.append("no significant agreement with the rest, and significantly less than the median of the raters")
@@ -324,28 +326,6 @@ def _without_agreement(n: int) -> str:
     if not n:
         return ""
     return f" Not shown: {n_of(n, 'rater')} with too few answers or with equal answers only."
-
-
-def _excluded_table(data: StudyData) -> Table | None:
-    rows = (
-        data.findings.filter(pl.col("action").is_in(["exclude", "screen_out"]))
-        .sort("rater")
-        .unique(maintain_order=True)
-    )
-    if not len(rows):
-        return None
-    body: list[tuple[Cell, ...]] = [
-        (rater, rule.replace("_", " "), "screened out" if action == "screen_out" else "excluded", reason)
-        for rater, rule, action, reason in rows.head(MOST_ROWS).iter_rows()
-    ]
-    n_more = len(rows) - len(body)
-    return Table(
-        "raters_excluded",
-        "Raters excluded by quality rules",
-        (Column("rater", "Rater"), Column("rule", "Rule"), Column("what", "What followed"), Column("reason", "Reason")),
-        tuple(body),
-        notes=(f"{n_more} more are not shown in this table.",) if n_more > 0 else (),
-    )
 
 
 ANALYSES.register("raters")(Raters())

@@ -24,6 +24,7 @@ from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Method, Section, Table
 from dialometer.model.study import Study
+from dialometer.quality.gold import gold_items
 from dialometer.stats.clustered.clustered import clustered_mean, clustered_proportion
 
 NAME, TITLE = "rule_effects", "What the quality rules changed"
@@ -75,10 +76,13 @@ def rules_section(data: StudyData, options: Options) -> Section:
         shown = name.replace("_", " ") + (f" ({n_rules} rules)" if n_rules > 1 else "")
         raters = _concerned(data, name, action)
         concerned.update(raters)
-        with_rule, without = _sides(data, name, action, raters)
-        n_judgments = len(without) - len(with_rule)
-        counts.append((shown, _ACTIONS[action], len(raters), n_judgments if action != "screen_out" else ""))
-        if not n_judgments or has_answer:
+        counts.append(
+            (shown, _ACTIONS[action], len(raters), _n_judgments(data, raters) if action != "screen_out" else "")
+        )
+        if has_answer:
+            continue
+        with_rule, without = (_rated(data, side) for side in _sides(data, name, action, raters))
+        if len(with_rule) == len(without):
             continue
         rows, is_other_order = _compared(data.study, with_rule, without, options)
         effects += [(shown, _ACTIONS[action], *row) for row in rows]
@@ -113,6 +117,18 @@ def _concerned(data: StudyData, rule: str, action: str) -> list[str]:
     flags = data.findings.filter((pl.col("rule") == rule) & (pl.col("action") == action))
     shown = data.sessions.filter(pl.col("source").is_in(data.sources))["rater"]
     return flags.filter(pl.col("rater").is_in(shown.implode()))["rater"].unique().sort().to_list()
+
+
+def _n_judgments(data: StudyData, raters: list[str]) -> int:
+    """How many judgments the raters gave that would be in results, whatever another rule says about them."""
+    return sum(
+        len(_rated(data, rows.filter(pl.col("rater").is_in(raters)))) for rows in (data.judgments, data.set_aside)
+    )
+
+
+def _rated(data: StudyData, judgments: pl.DataFrame) -> pl.DataFrame:
+    """The judgments that are in results: gold items only check raters."""
+    return judgments.filter(~pl.col("item").is_in(sorted(gold_items(data.study))))
 
 
 def _sides(data: StudyData, rule: str, action: str, raters: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:

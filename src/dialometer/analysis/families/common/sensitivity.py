@@ -190,13 +190,13 @@ def _paragraphs(
         paragraphs.append(f"{who} with {held_against}{every}.")
     else:
         n_agree = len(same) - len(different)
-        changes = "; ".join(_changes(declared, outcome) for outcome in different)
+        changes = _changes(declared, different)
         counted = f"{n_agree or ('Neither' if len(same) == 2 else 'None')} of the {len(same)} other choices that make the same claim "
         counted += "agree" if n_agree > 1 else "agrees"
         who = "The one other choice that makes the same claim does not agree" if len(same) == 1 else counted
         paragraphs.append(f"{who} with {held_against}. The answer changes under: {changes}.")
     if apart:
-        changes = "; ".join(_changes(declared, outcome) for outcome in apart)
+        changes = _changes(declared, apart)
         rows = "One row that makes" if len(apart) == 1 else "Rows that make"
         verb = "gives" if len(apart) == 1 else "give"
         paragraphs.append(f"{rows} another claim (named in brackets) {verb} another answer: {changes}.")
@@ -225,8 +225,16 @@ def _named(outcomes: Sequence[ChoiceOutcome], name: str) -> ChoiceOutcome:
     return next(outcome for outcome in outcomes if outcome.name == name)
 
 
-def _changes(declared: ChoiceOutcome, other: ChoiceOutcome) -> str:
-    """One choice and what it says otherwise."""
+def _changes(declared: ChoiceOutcome, others: Sequence[ChoiceOutcome]) -> str:
+    """What choices say otherwise; those that change the same tests in the same way are named together."""
+    names: dict[str, list[str]] = {}
+    for other in others:
+        names.setdefault(_turned_tests(declared, other), []).append(other.name)
+    return "; ".join(f"{listed(own)}, where {turned}" for turned, own in names.items())
+
+
+def _turned_tests(declared: ChoiceOutcome, other: ChoiceOutcome) -> str:
+    """The tests on which a choice says something else, and what."""
     labels = changed(declared, other)
     words = {"higher": "significantly higher", "lower": "significantly lower"}
     turned: dict[tuple[str, str], list[str]] = {}
@@ -238,12 +246,13 @@ def _changes(declared: ChoiceOutcome, other: ChoiceOutcome) -> str:
         for (before, now), own in turned.items()
     ]
     more = [n_of(len(labels) - 3, "more test")] if len(labels) > 3 else []
-    return f"{other.name}, where {listed([*parts, *more])}"
+    return listed([*parts, *more])
 
 
 def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: str, correction: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     is_percent = False
+    has_several = len(declared.tests) > 1
     for outcome in (declared, *outcomes):
         test = outcome.tests.get(shown)
         made, is_share = shown_with_margin(test) if test is not None else (None, False)
@@ -258,7 +267,7 @@ def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: st
                 made if made is not None and made.is_known else None,
                 None if test is None else p_cell(p_adjusted(test)),
                 verdict,
-                "" if is_untested else len(labels),
+                *(["" if is_untested else len(labels)] if has_several else []),
             )
         )
     return Table(
@@ -267,16 +276,16 @@ def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: st
         (
             Column("choice", "Choice"),
             Column("estimate", "Estimate", "percent_estimate" if is_percent else "estimate"),
-            Column("p", f"p ({correction_name(correction)})", "p_value"),
-            Column("agrees", f"{SAME} in all {len(declared.tests)} tests" if len(declared.tests) > 1 else SAME),
-            Column("n_changed", f"Tests changed, of {len(declared.tests)}", "count"),
+            Column("p", f"p ({correction_name(correction)})" if has_several else "p", "p_value"),
+            Column("agrees", f"{SAME} in all {len(declared.tests)} tests" if has_several else SAME),
+            *([Column("n_changed", f"Tests changed, of {len(declared.tests)}", "count")] if has_several else []),
         ),
         tuple(rows),
-        caption=_units_caption(outcomes, shown),
+        caption=_units_caption(outcomes, shown, has_several=has_several),
     )
 
 
-def _units_caption(outcomes: Sequence[ChoiceOutcome], shown: str) -> str:
+def _units_caption(outcomes: Sequence[ChoiceOutcome], shown: str, *, has_several: bool) -> str:
     """What the estimates are of, and how those in other units became comparable."""
     tests = [(outcome.kind, outcome.tests[shown]) for outcome in outcomes if shown in outcome.tests]
     words = [f"Estimates of “{shown}”."]
@@ -289,7 +298,9 @@ def _units_caption(outcomes: Sequence[ChoiceOutcome], shown: str) -> str:
             "Direct votes are given as the log odds of the share of points (a tie counts half), which is not the model's "
             "strength where there are ties."
         )
-    return " ".join([*words, "Confidence intervals are not corrected for the number of tests, p-values are."])
+    if has_several:
+        words.append("Confidence intervals are not corrected for the number of tests, p-values are.")
+    return " ".join(words)
 
 
 def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: str) -> Figure:
@@ -326,7 +337,9 @@ def _figure(comparison: Comparison, declared: ChoiceOutcome, outcomes: Sequence[
         f"{shown}, under every choice",
         spec,
         f"The primary result and what it becomes under other choices, with confidence intervals. {words}.",
-        caption="Whether a row gives the same answer follows from its corrected test; the confidence intervals are not corrected.",
+        caption="Whether a row gives the same answer follows from its corrected test; the confidence intervals are not corrected."
+        if len(declared.tests) > 1
+        else "",
     )
 
 
