@@ -3,14 +3,17 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.measures import numeric_measures
+from dialometer.analysis.base.measures import numeric_measures, rater_rows
 from dialometer.analysis.base.wording import size_of_icc
 from dialometer.analysis.families.ratings import ordinal, severity
+from dialometer.analysis.families.ratings.agreement import agreement_section
 from dialometer.analysis.families.ratings.factor_effects import contrasts
-from dialometer.analysis.families.ratings.system_section import mean_figures
+from dialometer.analysis.families.ratings.groups import rating_group_section
+from dialometer.analysis.families.ratings.system_section import mean_figures, pair_section
 from dialometer.analysis.families.ratings.system_shifts import Shift, shift_sentences
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.model.estimate import Estimate
@@ -100,3 +103,66 @@ def test_figures_of_systems_are_described_with_the_digits_of_their_tables(templa
     ratings.__dict__["means"] = named
     (figure,) = mean_figures([ratings])
     assert "96.1 [92.4, 99.8]" in figure.alt
+
+
+def test_groups_that_cannot_be_tested_are_not_said_to_be_alike(template, quick):
+    study = template("likert")
+    data = quick(study, n_raters=8)
+    rows = rater_rows(data, numeric_measures(data))
+    systems = [SystemRatings(study, numeric_measures(data).main, OPTIONS)]
+
+    def verdict(first):
+        answers = pl.DataFrame(
+            [(name, "pre", "english", '"x"', first if k == 0 else "Good", None) for k, name in enumerate(rows.names)],
+            schema=data.answers.schema,
+            orient="row",
+        )
+        asked = replace(data, answers=answers)
+        return rating_group_section(asked, rows, "english", systems, OPTIONS).paragraphs[1]
+
+    assert verdict("Basic") == (
+        "Whether the groups compare systems differently cannot be tested: a group has one rater: at least two are needed in each."
+    )
+
+
+def test_with_two_raters_the_caption_promises_no_jackknife(template, quick):
+    """Their notes say how the interval is made; each note stands once, below the table."""
+    data = quick(template("likert"), n_raters=2)
+    section, _ = agreement_section(numeric_measures(data), OPTIONS)
+    table = section.parts[1]
+    assert "careless" not in table.caption
+    assert not table.notes
+    several, _ = agreement_section(numeric_measures(quick(template("likert"), n_raters=6)), OPTIONS)
+    assert "one careless rater more" in several.parts[1].caption
+
+
+def test_with_few_ratings_a_bad_fit_may_be_chance():
+    """Smith, Schumacker and Bush (1998): infit of n ratings varies by about 2 / sqrt(n)."""
+    test = Estimate(0.5, 10, "Wald", statistic=20.0, df=(9.0,), p_value=0.2)
+    model = SimpleNamespace(homogeneity=test, separation_reliability=0.64)
+
+    def said(infit, n):
+        rows = [SimpleNamespace(rater="R1", fair_mean=3.0, infit=1.0, severity=Estimate(0.0, n, "Rasch"))]
+        rows.append(SimpleNamespace(rater="R2", fair_mean=3.0, infit=infit, severity=Estimate(0.0, n, "Rasch")))
+        return severity._paragraphs(model, rows, "Fluency", 0.05)[1]
+
+    assert "more erratically than the model allows: R2" in said(1.6, 60)
+    assert "more regularly than it expects: R2" in said(0.4, 60)
+    for infit in (1.6, 0.4):
+        assert said(infit, 6).endswith("than chance allows with so few ratings.")
+    assert "erratically" in said(2.9, 6)
+
+
+def test_one_pair_of_systems_is_not_said_to_be_corrected(template, quick):
+    def pairs(levels):
+        study = template("likert")
+        data = quick(study, n_raters=8)
+        judgments = data.judgments.filter(pl.col("system").is_in(levels))
+        (main, *_) = numeric_measures(replace(data, judgments=judgments)).criteria
+        return pair_section([SystemRatings(study, main, OPTIONS)]).parts
+
+    table, figure = pairs(["rules", "neural"])
+    assert "corrected" not in table.caption + figure.caption
+    table, figure = pairs(["rules", "retrieval", "neural"])
+    assert "corrected over the pairs" in table.caption
+    assert "not corrected" in figure.caption

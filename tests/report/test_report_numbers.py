@@ -137,3 +137,15 @@ def test_estimate_without_an_interval_uses_the_columns_digits():
     assert write_estimate(Estimate(0.123456, 5, "mean"), fallback=3).text == "0.123"
     assert write_estimate(Estimate(2.0, 5, "mean", 2.0, 2.0), fallback=1).text == "2.0 [2.0, 2.0]"
     assert write_estimate(Estimate(2.0, 5, "mean", 1.5, math.inf), fallback=1).text == "2.0 [1.5, ∞)"
+
+
+def test_a_difference_on_seven_points_has_the_digits_of_its_table_however_wide():
+    assert write_estimate(Estimate(0.55, 40, "mean", -5.87, 6.0, 0.95)).text == "0.55 [−5.87, 6.00]"
+    assert write_estimate(Estimate(3.2, 40, "mean", -2.5, 8.9, 0.95)).text == "3.2 [−2.5, 8.9]"
+
+
+@pytest.mark.parametrize("unit", ["percentage points of the scale", "% of the scale"])
+def test_parts_of_a_scale_in_percent_have_one_digit_however_wide_and_without_interval(unit):
+    assert write_estimate(Estimate(10.3, 40, "mean", -56.3, 76.9, 0.95, unit=unit)).text == "10.3 [−56.3, 76.9]"
+    alone = Estimate(41.39, 1, "mean", unit=unit)
+    assert write_estimate(alone, n_digits=shared_digits([alone], 2)).text == "41.4"

@@ -167,3 +167,23 @@ def test_differences_of_shares_are_percentage_points():
     written = write_table(Table("t", "T", (column,), ((Estimate(0.12, 40, "difference", 0.02, 0.22),),)))
     assert written.headings[0].label == "Difference (percentage points)"
     assert written.rows[0][0].text == "12 [2, 22]"
+
+
+def test_a_corrected_p_value_is_not_said_twice():
+    """Of single tests it is the same number; the data files keep both columns."""
+    columns = [Column("p", "p", "p_value"), Column("p_adjusted", "p (Holm)", "p_value")]
+
+    def headings(*p_values):
+        return [heading.label for heading in write_table(Table("t", "T", tuple(columns), p_values)).headings]
+
+    assert headings((0.02, 0.02), (None, None)) == ["p"]
+    assert headings((0.02, 0.04), (0.5, 0.5)) == ["p", "p (Holm)"]
+
+
+def test_methods_with_one_kind_of_interval_name_it_once():
+    first, second = mean(0.5, 0.2), mean(0.4, 0.2)
+    (remark,) = written(
+        (Column("x", "X", "estimate"), [replace(first, method="alpha"), replace(second, method="F1")])
+    ).remarks
+    assert remark.startswith("Alpha / F1; 95% confidence interval")
+    assert remark.count("confidence interval") == 1

@@ -16,6 +16,8 @@ NO_BREAK = "\u00a0"
 _MAX_DIGITS = 6
 PERCENTAGE_POINTS = "percentage points"
 SCALE_POINTS = "percentage points of the scale"
+SCALE_PERCENT = "% of the scale"
+_PARTS_OF_SCALES = (SCALE_POINTS, SCALE_PERCENT)
 RATIO_UNITS = ("times", "ratio", "odds ratio")
 """Units of estimates for which 1 means no difference."""
 
@@ -73,22 +75,25 @@ def write_p(p: float, *, is_bare: bool = False) -> str:
 def digits_of(estimate: Estimate, fallback: int, *, is_percent: bool = False) -> int:
     """Digits after the point: the same for all estimates of one kind, so that a sentence, a tile and a table agree.
 
-    Shares and their differences are whole percentages and other numbers have two digits, one where the interval is wider than
-    ten or they are parts of a scale in percent, and none where it is wider than a hundred or reaches a thousand. A ratio keeps
-    two, because its lower end may be near 1 (``write_ends`` gives fewer to its numbers from ten on). Only an interval too narrow
-    to be seen with that many gets more, by the rule of the Particle Data Group (Review of Particle Physics, introduction,
-    "Rounding"): so 0.4137 ± 0.09 is 0.41 and 0.4137 ± 0.0013 is 0.4137.
+    Shares and their differences are whole percentages, parts of a scale in percent have one digit. Other numbers have two, one
+    where the interval is wider than ten (but for differences on up to seven points), and none where it is wider than a hundred
+    or reaches a thousand. A ratio keeps two, because its lower end may be near 1 (``write_ends`` gives fewer to its numbers from
+    ten on). Only an interval too narrow to be seen with that many gets more, by the rule of the Particle Data Group (Review of
+    Particle Physics, introduction, "Rounding"): so 0.4137 ± 0.09 is 0.41 and 0.4137 ± 0.0013 is 0.4137.
     """
     half = _half(estimate, is_percent=is_percent)
     if math.isnan(half) or (fallback == 0 and not is_percent):  # ranks, minutes: whole numbers are wanted
-        return 0 if is_percent else fallback
+        return 0 if is_percent else min(fallback, 1) if estimate.unit in _PARTS_OF_SCALES else fallback
     if estimate.unit in RATIO_UNITS:
         n_usual = 2
     elif estimate.unit == PERCENTAGE_POINTS:
         n_usual = 0
+    elif estimate.unit in _PARTS_OF_SCALES:
+        n_usual = 1
     else:
-        is_large = half >= _WIDEST or (half >= _WIDE and max(abs(estimate.low), abs(estimate.high)) >= _LARGE)
-        n_usual = 0 if is_large else 1 if half >= _WIDE or estimate.unit == SCALE_POINTS else 2
+        reaches = max(abs(estimate.low), abs(estimate.high))
+        is_large = half >= _WIDEST or (half >= _WIDE and reaches >= _LARGE)
+        n_usual = 0 if is_large else 1 if half >= _WIDE and reaches > _ON_SEVEN_POINTS else 2
     usual = 0 if is_percent else min(n_usual, fallback)
     least = 1.0 if is_percent else 2 * 10**-usual  # a tenth of a percent matters less than percentages that look alike
     return usual if half >= least else max(usual, _precise_digits(half))
@@ -101,6 +106,7 @@ def _half(estimate: Estimate, *, is_percent: bool = False) -> float:
 
 
 _WIDE, _WIDEST, _LARGE = 5.0, 50.0, 1000.0
+_ON_SEVEN_POINTS = 6.0
 
 
 def _precise_digits(half: float, least: int = 0) -> int:
@@ -114,12 +120,15 @@ def _precise_digits(half: float, least: int = 0) -> int:
 
 def shared_digits(estimates: Iterable[Estimate], fallback: int, *, is_percent: bool = False) -> int | None:
     """One number of digits for a column, so that points line up: that of its typical interval; None if units are mixed."""
-    known = [e for e in estimates if e.is_known and not math.isnan(_half(e, is_percent=is_percent))]
+    all_known = [e for e in estimates if e.is_known]
+    known = [e for e in all_known if not math.isnan(_half(e, is_percent=is_percent))]
     if not known:
-        return 0 if is_percent else fallback
+        return max(
+            (digits_of(e, fallback, is_percent=is_percent) for e in all_known), default=0 if is_percent else fallback
+        )
     halves = sorted(_half(e, is_percent=is_percent) for e in known)
     digits = sorted(digits_of(e, fallback, is_percent=is_percent) for e in known)
-    is_mixed = len({e.unit == SCALE_POINTS for e in known}) > 1 or (halves[0] < 1 and halves[-1] >= _WIDE)
+    is_mixed = len({e.unit in _PARTS_OF_SCALES for e in known}) > 1 or (halves[0] < 1 and halves[-1] >= _WIDE)
     if all(e.unit in RATIO_UNITS for e in known):
         return digits[-1]  # 1.00 for 1.002 would hide which side of 1 an end is on
     if not is_percent and is_mixed and digits[0] != digits[-1]:

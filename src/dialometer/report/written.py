@@ -66,7 +66,8 @@ class WrittenTable:
 
 
 def write_table(table: Table) -> WrittenTable:
-    """The table in words."""
+    """The table in words; corrected p-values that are those beside them, as of single tests, are not said twice."""
+    table = _without_repeated_p(table)
     by_column = [[row[i] for row in table.rows] for i in range(len(table.columns))]
     digits = _digits(table.columns, by_column)
     writers = [
@@ -104,6 +105,21 @@ def write_table(table: Table) -> WrittenTable:
         footnotes=tuple((mark, note) for note, mark in marks.items()),
         remarks=(*dict.fromkeys((*table.notes, *map(_sentence, shared))), *_methods(table.columns, by_column)),
         has_row_headings=bool(table.columns) and table.columns[0].kind == "text",
+    )
+
+
+def _without_repeated_p(table: Table) -> Table:
+    names = [column.name for column in table.columns]
+    if "p" not in names or "p_adjusted" not in names:
+        return table
+    plain, again = names.index("p"), names.index("p_adjusted")
+    if any(row[plain] != row[again] for row in table.rows):
+        return table
+    columns = tuple(column for k, column in enumerate(table.columns) if k != again)
+    return replace(
+        table,
+        columns=columns,
+        rows=tuple(tuple(cell for k, cell in enumerate(row) if k != again) for row in table.rows),
     )
 
 
@@ -270,6 +286,9 @@ def _how(estimates: Sequence[Estimate]) -> str:
         dict.fromkeys(f"{e.method}; {interval_words(e)}" if e.has_interval else f"{e.method}" for e in estimates)
     )
     methods = _fullest(dict.fromkeys(e.method for e in estimates))
+    kinds = {interval_words(e) if e.has_interval else "" for e in estimates}
+    if 1 < len(ways) <= _N_METHODS_SHOWN and len(kinds) == 1 and len(methods) > 1:
+        ways = ["; ".join(filter(None, (" / ".join(dict.fromkeys(e.method for e in estimates)), *kinds)))]
     if len(ways) > 1 and len(methods) == 1:
         ways = [_with_intervals(methods[0], estimates)]
     if len(ways) > _N_METHODS_SHOWN:

@@ -103,7 +103,7 @@ def time_groups(rows: RaterRows) -> RaterGroups:
         )
     mean = float(rows.minutes[known].mean())
     codes = np.where(known, (rows.minutes > mean).astype(np.int64), NO_GROUP)
-    text = f"time taken (mean {mean:.1f} minutes)"
+    text = f"time taken (mean {mean:.0f} minutes)"
     return RaterGroups("time", "Time taken", text, ("below average", "above average"), codes)
 
 

@@ -24,7 +24,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
     with_prefix,
 )
-from dialometer.analysis.base.wording import listed, n_of, p_words, sentence, value_only
+from dialometer.analysis.base.wording import listed, n_of, p_words, value_only
 from dialometer.analysis.families.annotations.answers import PartedAnswers, criteria_with, sections_by_criterion
 from dialometer.analysis.shared.comparisons import (
     corrected_by_name,
@@ -98,7 +98,7 @@ class Points:
                     confidence=self.options.confidence,
                 )
                 method = share.method.partition(", score t-test")[0]
-                kept = tuple(note for note in share.notes if "missing" not in note)
+                kept = tuple(note.partition(" and the test")[0] for note in share.notes if "missing" not in note)
                 found[system, point] = replace(
                     share, method=method, statistic=math.nan, p_value=math.nan, unit="share", notes=kept
                 )
@@ -177,7 +177,6 @@ def points_section(points: Points) -> Section:
         for k, (point, text) in enumerate(points.texts.items())
     ]
     over = "these items only (declared as fixed)" if points.options.has_fixed_items else "other raters and other items"
-    notes = dict.fromkeys(sentence(note) for share in points.shares.values() for note in share.notes)
     table = Table(
         f"points-{answers.criterion}",
         f"Points met: {answers.label}",
@@ -185,7 +184,7 @@ def points_section(points: Points) -> Section:
         tuple(rows),
         caption=f"Share of answers that say the point is met, of those where it applies. {n_of(len(answers.raters), 'rater')}, "
         f"{n_of(len(answers.items), 'item')}. Confidence intervals are about {over}.",
-        notes=(*notes, *answers.notes),
+        notes=answers.notes,
     )
     name = f"points-{answers.criterion}"
     return Section(name, f"Points of the checklist: {answers.label}", tuple(words), (table, _figure(points)))
@@ -247,7 +246,7 @@ def differences_section(points: Points) -> Section:
     """Every two systems on every point."""
     rows: list[tuple[Cell, ...]] = []
     for (point, first, second), test in points.differences.items():
-        rows.append((points.texts[point], first, second, known_cell(test), *p_cells(test, points.options.correction)))
+        rows.append((points.texts[point], first, second, test, *p_cells(test, points.options.correction)))
     columns = (
         Column("point", "Point"),
         Column("first", "System"),
@@ -255,7 +254,6 @@ def differences_section(points: Points) -> Section:
         Column("difference", "Difference of shares", "percent_estimate", unit=PERCENTAGE_POINTS),
         *p_columns(points.options.correction),
     )
-    notes = dict.fromkeys(sentence(note) for test in points.differences.values() for note in test.notes)
     samples = "raters" if points.options.has_fixed_items else "raters and items"
     name = f"point-differences-{points.answers.criterion}"
     title = f"Differences on single points: {points.answers.label}"
@@ -265,7 +263,6 @@ def differences_section(points: Points) -> Section:
         columns,
         tuple(rows),
         caption=f"Exploratory. Tests take {samples} as samples (jackknife); all points and systems are one family.",
-        notes=tuple(notes),
     )
     return Section(name, title, (), (table,))
 
@@ -273,14 +270,10 @@ def differences_section(points: Points) -> Section:
 def agreement_section(points: Points) -> Section:
     """Whether raters of the same thing agree, point by point."""
     rows: list[tuple[Cell, ...]] = []
-    notes: dict[str, None] = {}
     doubtful = []
     for k, text in enumerate(points.texts.values()):
         share, kappa, ac1 = points.agreement(k)
-        rows.append((text, *(known_cell(estimate) for estimate in (share, kappa, ac1))))
-        notes |= dict.fromkeys(
-            f"{text}: {sentence(note)}" for estimate in (share, kappa, ac1) for note in estimate.notes
-        )
+        rows.append((text, share, kappa, ac1))
         if ac1.is_known and ac1.value < LOW_AGREEMENT:
             doubtful.append(text)
     words = (
@@ -304,7 +297,6 @@ def agreement_section(points: Points) -> Section:
         tuple(rows),
         caption="Answers are yes, no and does not apply. Kappa and AC1 are agreement beyond chance: 1 is perfect, 0 what chance "
         "would give. Kappa is drawn down where nearly all answers are the same; AC1 is not.",
-        notes=tuple(notes),
     )
     return Section(name, title, (words,) if words else (), (table,))
 
@@ -323,7 +315,7 @@ METHODS = (
     Method(
         "agreement on points",
         "pairs of raters who agree, Fleiss' kappa, Gwet's AC1",
-        "most points are met by most responses, and AC1 is not drawn down by that",
+        "kappa is drawn down where nearly all answers to a point are the same, AC1 is not",
         "Fleiss 1971; Gwet 2008",
     ),
 )

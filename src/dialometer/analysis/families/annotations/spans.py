@@ -61,7 +61,7 @@ def density_section(marked: Marked) -> Section:
     weights = listed(f"{name} {weight:g}" for name, weight in marked.severities.items())
     columns = (
         Column("system", "System"),
-        Column("answers", "Texts judged", "count"),
+        Column("answers", "Judgments", "count"),
         Column("marks", "Marks", "count"),
         Column("density", "Weighted errors per 100 words", "estimate", RATE_DIGITS),
         *(

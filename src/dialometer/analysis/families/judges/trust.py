@@ -529,6 +529,10 @@ def _cost_section(data: StudyData) -> Section | None:
         (judge, question): total
         for judge, question, total in told.group_by("judge", "question").agg(pl.col("value").sum()).iter_rows()
     }
+    if (
+        not sums and not (data.calls["duration_s"].fill_null(0) > 0).any()
+    ):  # scores of a program cost nothing that is known
+        return None
     rows: list[tuple[Cell, ...]] = []
     for (judge,), own in data.calls.group_by("rater", maintain_order=True):
         seconds = own["duration_s"].drop_nulls()

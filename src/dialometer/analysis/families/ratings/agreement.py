@@ -247,6 +247,11 @@ INTERVAL_WORDS = (
 GWET_WORDS = " Gwet's AC2 (ordinal weights) falls less than α where most ratings are alike."
 
 
+def interval_words(results: Iterable[Reliability]) -> str:
+    """How intervals and tests are made; of fewer raters the cells say themselves what they take for granted."""
+    return f" {INTERVAL_WORDS}" if any(result.n_raters >= FEWEST_RATERS for result in results) else ""
+
+
 def forms_used(results: Iterable[Reliability]) -> str:
     """Every form of the ICC that was used, with its reason."""
     return " ".join(dict.fromkeys(f"{r.form}: {r.reason}." for r in results if r.crossing != "none"))
@@ -306,7 +311,6 @@ def agreement_section(measures: Measures, options: Options) -> tuple[Section, tu
         for m in measures.criteria
     }
     body: list[tuple[Cell, ...]] = []
-    notes: list[str] = []
     has_points = any(alpha_level(m.scales) == "ordinal" for m in measures.criteria)
     has_kappa = len(measures.book.raters) == 2 and has_points
     for measure in measures.criteria:
@@ -320,7 +324,6 @@ def agreement_section(measures: Measures, options: Options) -> tuple[Section, tu
         if has_kappa:
             cells.append(two_rater_kappa(measure, options))
         body.append(tuple(cells))
-        notes += [f"{measure.label}: {note}" for note in (*result.average.notes, *alpha.notes)]
     columns = [
         Column("criterion", "Criterion"),
         Column("raters", "Raters", "count"),
@@ -341,8 +344,8 @@ def agreement_section(measures: Measures, options: Options) -> tuple[Section, tu
         "Agreement of the raters",
         tuple(columns),
         tuple(body),
-        caption=f"{why} {INTERVAL_WORDS} ICC in words after {KOO_LI}. {ALPHA_WORDS}.{GWET_WORDS if has_points else ''}",
-        notes=tuple(dict.fromkeys(notes)),
+        caption=f"{why}{interval_words(reliabilities.values())} ICC in words after {KOO_LI}. {ALPHA_WORDS}."
+        f"{GWET_WORDS if has_points else ''}",
     )
     paragraphs = [_sentence(measure, reliabilities[measure.name]) for measure in measures.criteria]
     methods = reliability_methods("Agreement of raters", reliabilities.values())

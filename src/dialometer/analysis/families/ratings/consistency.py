@@ -20,10 +20,10 @@ from dialometer.analysis.base.wording import (
     with_interval,
 )
 from dialometer.analysis.families.ratings.agreement import (
-    INTERVAL_WORDS,
     Reliability,
     Scores,
     forms_used,
+    interval_words,
     item_of_target,
     matrix,
     reliability,
@@ -79,6 +79,7 @@ def condition_table(study: Study, measures: Measures, reliabilities: dict[str, l
             cells: list[Cell] = [measure.label, name, result.n_raters, result.n_targets, result.single, p]
             body.append((*cells, result.average, result.n_averaged, word))
             notes += [f"{measure.label}, {name}: {note}" for note in result.average.notes]
+    results = list(itertools.chain(*reliabilities.values()))
     return Table(
         "consistency_by_condition",
         "Intraclass correlation by criterion and condition",
@@ -94,7 +95,7 @@ def condition_table(study: Study, measures: Measures, reliabilities: dict[str, l
             Column("word", "Mean of k ratings"),
         ),
         tuple(body),
-        caption=f"{forms_used(itertools.chain(*reliabilities.values()))} {INTERVAL_WORDS} Words after {KOO_LI}.",
+        caption=f"{forms_used(results)}{interval_words(results)} Words after {KOO_LI}.",
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -157,7 +158,7 @@ def difference(
         seed=options.seed,
         confidence=options.confidence,
     )
-    note = "incomplete: the one-way form is compared, which uses every judgment"
+    note = "some judgments are missing: the one-way form is compared, which uses all there are"
     return estimate if is_complete else estimate.with_note(note)
 
 

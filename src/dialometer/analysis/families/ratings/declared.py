@@ -329,6 +329,11 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
         )
         notes += [] if is_known else test.estimate.notes
     heading = joint_heading(measures)
+    together = ""
+    if len(tests) > len({test.comparison.name for test in tests}):
+        together = (
+            f" The tests of each comparison are corrected together{', size and consistency alike' if has_both else ''}."
+        )
     return Table(
         "declared_ratings",
         CONFIRMATORY_TITLE,
@@ -343,8 +348,7 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
             Column("p_adjusted", f"p ({correction_name(options.correction)})", "p_value"),
         ),
         tuple(body),
-        caption="The first relative to the second. The tests of each comparison are corrected together"
-        + (", size and consistency alike." if has_both else "."),
+        caption=f"The first relative to the second.{together}",
         notes=tuple(dict.fromkeys(notes)),
         is_confirmatory=True,
     )

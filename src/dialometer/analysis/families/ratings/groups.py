@@ -353,4 +353,7 @@ def _tests(main: SystemRatings, groups: RaterGroups, options: Options) -> tuple[
     )
     if sure:
         return table, f"Groups compare these systems differently: {listed(sure)}."
+    if np.isnan(adjusted).all():
+        why = next((note for _, test in rows for note in test.notes), "not enough data")
+        return table, f"Whether the groups compare systems differently cannot be tested: {why}."
     return table, "The groups do not differ significantly in how they compare systems."

@@ -49,6 +49,9 @@ def ordinal_section(by_measure: Sequence[SystemRatings]) -> Section:
         raise NotEnoughData(notes[0] if notes else "not enough ratings", remedy="collect more ratings")
     options = ordered[0].options
     sampled = "raters" if options.has_fixed_items else "raters and items"
+    together = ""
+    if len(body) > len(fitted):
+        together = f" p-values: {correction_name(options.correction)} over the pairs of each criterion."
     paragraphs = [
         "A Likert scale has an order, but the distances between its points are not known. The ordinal model uses the order "
         "alone; an odds ratio of 2 means that the odds of a higher rating are twice as high.",
@@ -66,8 +69,7 @@ def ordinal_section(by_measure: Sequence[SystemRatings]) -> Section:
             Column("odds_ratio", "Odds ratio", "estimate"),
         ),
         tuple(body),
-        caption=f"Differences in points. Both models take {sampled} as samples. p-values: {correction_name(options.correction)} over "
-        "the pairs of each criterion.",
+        caption=f"Differences in points. Both models take {sampled} as samples.{together}",
         notes=tuple(notes),
     )
     return Section(NAME, TITLE, tuple(paragraphs), (table,))

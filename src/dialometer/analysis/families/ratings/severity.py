@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -21,6 +22,8 @@ MOST_DRAWN = 40
 N_ENDS = 5
 ERRATIC, REGULAR = 1.5, 0.5
 """Infit beyond which a rater is called erratic or too regular (Wright and Linacre 1994)."""
+CHANCE = 2.0
+"""Infit of n ratings varies by chance up to about this divided by the root of n (Smith, Schumacker and Bush 1998)."""
 FEWEST_RATINGS = 5
 TOO_FEW = f"fewer than two raters gave {FEWEST_RATINGS} ratings that are not all at one end"
 MORE_EACH = "have each rater rate more"
@@ -93,8 +96,8 @@ def _paragraphs(model: Rasch, usual: list[RaterSeverity], labels: str, alpha: fl
     else:
         first += f"Raters do not differ significantly in severity ({p_words(test.p_value)}). "
     first += "Where all raters judge all systems, severity cancels in their comparison."
-    erratic = [str(row.rater) for row in usual if row.infit > ERRATIC]
-    regular = [str(row.rater) for row in usual if row.infit < REGULAR]
+    erratic = [str(row.rater) for row in usual if _is_odd(row) and row.infit > ERRATIC]
+    regular = [str(row.rater) for row in usual if _is_odd(row) and row.infit < REGULAR]
     fit = []
     if erratic:
         fit.append(
@@ -102,7 +105,17 @@ def _paragraphs(model: Rasch, usual: list[RaterSeverity], labels: str, alpha: fl
         )
     if regular:
         fit.append(f"{n_of(len(regular), 'rater')} answered more regularly than it expects: {listed(regular, most=5)}.")
-    return (first, " ".join(fit) or "No rater's answers are far from what the model expects (infit 0.5 to 1.5).")
+    none = f"No rater's answers are far from what the model expects (infit {REGULAR:g} to {ERRATIC:g})."
+    if not all(REGULAR <= row.infit <= ERRATIC for row in usual):
+        none = "No rater's answers are further from what the model expects than chance allows with so few ratings."
+    return (first, " ".join(fit) or none)
+
+
+def _is_odd(row: RaterSeverity) -> bool:
+    """Whether answers fit badly, and more so than chance allows with as many ratings."""
+    if REGULAR <= row.infit <= ERRATIC:
+        return False
+    return abs(row.infit - 1) > CHANCE / math.sqrt(max(row.severity.n, 1))
 
 
 def _figure(rows: list[RaterSeverity]) -> Figure:
@@ -129,7 +142,7 @@ def _figure(rows: list[RaterSeverity]) -> Figure:
 
 def _table(rows: list[RaterSeverity]) -> Table:
     ends = rows if len(rows) <= 2 * N_ENDS else [*rows[:N_ENDS], *rows[-N_ENDS:]]
-    odd = [row for row in rows if row not in ends and not REGULAR <= row.infit <= ERRATIC]
+    odd = [row for row in rows if row not in ends and _is_odd(row)]
     body: list[tuple[Cell, ...]] = [
         (str(row.rater), row.severity.n, row.severity, row.fair_mean, row.infit, row.outfit)
         for row in [*ends, *odd[:10]]
@@ -140,6 +153,9 @@ def _table(rows: list[RaterSeverity]) -> Table:
     )
     shown += " and those whose answers fit badly. " if odd and shown else ". " if shown else ""
     smallest = min(row.severity.n for row in rows)
+    few = ""
+    if CHANCE / math.sqrt(max(smallest, 1)) > ERRATIC - 1:
+        few = f" Of few ratings infit varies more by chance, up to about 1 ± {CHANCE:g} / √ratings."
     return Table(
         "severity",
         "Severity and fit of raters",
@@ -153,7 +169,7 @@ def _table(rows: list[RaterSeverity]) -> Table:
         ),
         tuple(body),
         caption=f"{shown}Infit and outfit are near 1 where answers are as the model expects, above {ERRATIC:g} erratic, below "
-        f"{REGULAR:g} too regular. Joint estimates lie too far apart by about 1 / (ratings − 1), here at most "
+        f"{REGULAR:g} too regular.{few} Joint estimates lie too far apart by about 1 / (ratings − 1), here at most "
         f"{100 / max(smallest - 1, 1):.0f}%.",
         notes=tuple(notes),
     )

@@ -237,6 +237,10 @@ def _pairs_table(by_measure: list[SystemRatings], declared: Sequence[Mapping[tup
                 )
             )
     correction = by_measure[0].options.correction
+    together = ""
+    if any(row[5] != row[6] for row in body):
+        together = " p-values are corrected over the pairs of each criterion"
+        together += ", those of confirmatory comparisons as declared." if any(declared) else "."
     return Table(
         "system_pairs",
         PAIRS_TITLE,
@@ -251,8 +255,7 @@ def _pairs_table(by_measure: list[SystemRatings], declared: Sequence[Mapping[tup
             Column("raters_for_first", "Raters who rate the first higher", "percent_estimate"),
         ),
         tuple(body),
-        caption=f"{LAYOUT_WORDS[by_measure[0].layout]} p-values are corrected over the pairs of each criterion"
-        + (", those of confirmatory comparisons as declared." if any(declared) else "."),
+        caption=f"{LAYOUT_WORDS[by_measure[0].layout]}{together}",
     )
 
 
@@ -312,7 +315,9 @@ def _pair_figure(ratings: SystemRatings) -> list[Figure]:
             f"Differences between the systems, {inside(ratings.measure.label)}",
             forest(dots, value_title=heading, reference=null_of(ratings.measure)),
             alt=f"{heading.capitalize()} of each pair of systems. {details}.",
-            caption="Confidence intervals are not corrected for the number of pairs; the p-values in the table are.",
+            caption="Confidence intervals are not corrected for the number of pairs; the p-values in the table are."
+            if len(dots) > 1
+            else "",
         )
     ]
 

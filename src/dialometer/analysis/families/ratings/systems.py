@@ -35,6 +35,7 @@ from dialometer.analysis.shared.comparisons import corrected
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.study import Study
+from dialometer.report.numbers import SCALE_PERCENT
 from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.ordinal_systems import METHOD as ORDINAL
 from dialometer.stats.effects.ordinal_systems import OrdinalSystems
@@ -202,6 +203,8 @@ class SystemRatings:
         for place, system in enumerate(self.systems):
             mean = self._combination({place: 1.0}, label=self.label(system))
             means[system] = as_geometric_mean(mean) if self.measure.is_log else within(mean, *self.measure.bounds)
+            if self.measure.unit == "percent":
+                means[system] = replace(means[system], unit=SCALE_PERCENT)
         return means
 
     def _mean_by_order(self, system: int) -> Estimate:
