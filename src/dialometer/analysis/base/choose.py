@@ -137,7 +137,9 @@ def nothing_left(data: StudyData) -> Findings:
         text = f"{what} excluded, so there is nothing to analyse: {each}."
         table = excluded_raters_table(data)
         if table is None:
-            return Findings(text, "", next_steps=("Check who was excluded: the dashboard lists the raters.",))
+            return Findings(
+                text, "", next_steps=("Check the quality rules and who was excluded: the dashboard shows both.",)
+            )
         step = "Check the quality rules: the table below lists who was excluded and why."
         return Findings(text, "", sections=(Section("raters", "The raters", parts=(table,)),), next_steps=(step,))
     if others and data.n_left_out.get(OTHER_SOURCE):
