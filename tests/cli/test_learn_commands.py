@@ -122,6 +122,8 @@ def test_train_score_compare(trained):
     assert about["n_read"] == 200
     assert about["pairs"] == "held-out ratings 3 points or more apart"
     assert 0 < about["n_not_believed"] < about["n_ratings"]
+    low, high = about["interval"]
+    assert low < about["stopping_accuracy"] < high
     shown = dialometer("score", "ratings.jsonl", "--out", "scores.csv", "--device", "cpu", cwd=folder).stdout
     assert "200 dialogues" in shown
     rows = list(csv.DictReader((folder / "scores.csv").read_text().splitlines()))
@@ -234,5 +236,8 @@ def test_help_shows_an_example_and_needs_no_torch():
 def test_few_ratings_get_the_recipe_that_suits_them(tmp_path):
     write_rated(tmp_path / "few.jsonl", 60)
     ran = dialometer("train", "few.jsonl", "--aspects", "words,behaviour", "--json", cwd=tmp_path)
-    assert json.loads(ran.stdout)["recipe"] == "best"
+    about = json.loads(ran.stdout)
+    assert about["recipe"] == "best"
+    low, high = about["interval"]
+    assert low <= about["cross_validated_accuracy"] <= high
     assert "60 rated dialogues are few for the published stages with 50 neighbours, which need about 200" in ran.stderr

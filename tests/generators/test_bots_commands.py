@@ -11,11 +11,13 @@ import pytest
 import torch
 
 from commands import result_of
+from dialometer.cli.bots.train import _tell
 from dialometer.design.load import load_study
 from dialometer.errors import DialometerError
 from dialometer.generators.bot import Bot, load_checkpoint
 from dialometer.generators.corpus import load_corpus
 from dialometer.generators.measures import log_losses
+from dialometer.generators.training import TrainingProgress
 
 SIZES = ["--size", "embedding=16", "--size", "hidden=24", "--size", "n_topic_words=6"]
 
@@ -60,6 +62,15 @@ def test_train_prepares_a_plain_file_and_tells_how_it_went(run, dialogues, tmp_p
         run("bots", "train", "seq2seq", tmp_path / "c", *arguments)
     with pytest.raises(DialometerError, match="is no size"):
         run("bots", "train", "seq2seq", tmp_path / "c", "--out", tmp_path / "x", "--size", "hidden=big")
+
+
+def test_progress_of_a_training_counts_the_steps_of_all_epochs():
+    """So the minutes that are left are those of the whole training."""
+    heard = []
+    for epoch, step in ((0, 50), (1, 20)):
+        _tell(TrainingProgress(epoch, 4, step, 100, 5.0, 1000.0), lambda *said: heard.append(said))
+    assert [(done, of) for _, done, of in heard] == [(50, 400), (120, 400)]
+    assert {what.partition(",")[0] for what, _, _ in heard} == {"training"}  # one bar
 
 
 def _without_topics(dialogues, tmp_path):

@@ -145,7 +145,8 @@ def _tell(progress: TrainingProgress, report: Report) -> None:
     if os.environ.get("RANK", "0") != "0":
         return
     doing = f"epoch {progress.epoch + 1}/{progress.n_epochs}, loss {progress.loss:.3f}, {progress.tokens_per_s:,.0f} tokens/s"
-    report(doing, progress.step, progress.n_steps)
+    n_done = progress.epoch * progress.n_steps + progress.step
+    report(f"training, {doing}", n_done, progress.n_epochs * progress.n_steps)
     if progress.validation_perplexity is not None:
         errors.print(f"{doing}, validation perplexity {progress.validation_perplexity:.2f}")
 

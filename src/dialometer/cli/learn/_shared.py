@@ -217,3 +217,11 @@ def media_left_out(rows: Iterable[RatedDialogue]) -> tuple[int, str]:
     n = sum(len(turn.media) for row in rows for turn in row.dialogue.turns)
     subject = "1 image, sound or video is" if n == 1 else f"{n:,} images, sounds and videos are"
     return n, f"{subject} not in the study: raters see the texts only." if n else ""
+
+
+def with_interval(value: float, interval: Sequence[float | None]) -> str:
+    """A share in percent with its 95% interval, where it has one."""
+    low, high = interval
+    if low is None or high is None:
+        return f"{value:.1%}"
+    return f"{value:.1%} (95% interval {100 * low:.0f} to {100 * high:.0f})"

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, read
+from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, read, with_interval
 from dialometer.cli.options import AsJson, Database, Device, Seed, Speakers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dialometer.learned.gaussian.training import GaussianFit
 
 _UNRELATED, _ALIKE = 0.35, 0.65
@@ -77,8 +75,8 @@ def _tell(out: Path, fitted: GaussianFit, *, as_json: bool) -> None:
     table.add_row("new ratings", f"{about['n_ratings']:,}")
     table.add_row("pairs judged by", str(about["pairs"]))
     table.add_row("number of pairs", f"{about['n_stopping_pairs']:,}")
-    table.add_row("accuracy before", _with_interval(about["accuracy_before"], about["interval_before"]))
-    table.add_row("accuracy adapted", f"{_with_interval(fitted.accuracy, about['interval'])}, cross-validated")
+    table.add_row("accuracy before", with_interval(about["accuracy_before"], about["interval_before"]))
+    table.add_row("accuracy adapted", f"{with_interval(fitted.accuracy, about['interval'])}, cross-validated")
     table.add_row("calibration error", f"{fitted.reliability.calibration_error:.1%}")
     table.add_row("correlation of old and new quality", f"{about['correlation']:.2f}")
     table.add_row("evaluator", str(out))
@@ -95,13 +93,4 @@ def _tell(out: Path, fitted: GaussianFit, *, as_json: bool) -> None:
         message = "The old evaluator fits these ratings in part."
     results.print(
         f"\n{message} 'dialometer learn evaluate RATINGS --evaluator {out}' measures it on ratings it has not seen."
-    )
-
-
-def _with_interval(value: float, interval: Sequence[float | None]) -> str:
-    low, high = interval
-    return (
-        f"{value:.1%}"
-        if low is None or high is None
-        else f"{value:.1%} (95% interval {100 * low:.0f} to {100 * high:.0f})"
     )

@@ -22,6 +22,7 @@ from dialometer.cli.learn._shared import (
     read,
     read_aspects,
     read_experts,
+    with_interval,
 )
 from dialometer.cli.options import AsJson, Database, Device, Seed, Speakers
 
@@ -210,8 +211,9 @@ def _tell(out: Path, ratings: RatingSet, fitted: CmadeFit | GaussianFit, *, as_j
     for reason, n in ratings.n_left_out.items():
         table.add_row("excluded", f"{n:,} {reason}")
     table.add_row("pairs judged by", str(about["pairs"]))
+    measured = with_interval(fitted.accuracy, about.get("interval", (None, None)))
     measured_on = "cross-validated" if "recipe" in about else "stopping pairs"
-    table.add_row(f"accuracy, {measured_on}", f"{fitted.accuracy:.1%} of {about['n_stopping_pairs']:,}")
+    table.add_row(f"accuracy, {measured_on}", f"{measured} of {about['n_stopping_pairs']:,}")
     if about.get("test"):
         test = about["test"]
         kappa = f"kappa {test['kappa']:.2f} ± {test['kappa_standard_error']:.2f}"

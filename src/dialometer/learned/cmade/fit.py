@@ -19,11 +19,10 @@ from dialometer.learned.cmade.evaluator import RankNetEvaluator, calibrated, loa
 from dialometer.learned.cmade.materials import Materials, PairSet, TrainingData
 from dialometer.learned.cmade.ranknet import RankNet
 from dialometer.learned.cmade.stages import Outcome, StageOptions, StageRun, check_neighbours, run_stages
-from dialometer.learned.cmade.training import share_right
 from dialometer.learned.data.calibration import CalibrationQuality, reliability
 from dialometer.learned.data.evaluator import FILE, read_about
 from dialometer.learned.data.measures import accuracy as accuracy_of
-from dialometer.learned.data.measures import kappa_with_error
+from dialometer.learned.data.measures import accuracy_estimate, kappa_with_error
 from dialometer.learned.data.pairs import NumberedPairs
 from dialometer.learned.data.rated import RatingVerdict, read_verdicts, write_verdicts
 from dialometer.model.part import Part
@@ -123,7 +122,8 @@ def _fitted(
     ]
     together = np.mean(rows, axis=0) / evaluator.temperature
     measured = reliability(together[pairs[:, 0]] - together[pairs[:, 1]], 1.0)
-    accuracy = share_right(together, materials.stopping.pairs)
+    stopping = NumberedPairs(materials.stopping.pairs[:, 0], materials.stopping.pairs[:, 1])
+    accuracy = accuracy_estimate(together, stopping)
     verdicts = _verdicts(data, outcomes)
     tested = None if data.test is None else _tested(evaluator, data.test)
     about = {
@@ -133,13 +133,14 @@ def _fitted(
         "pairs": "expert" if data.is_expert else f"held-out ratings {data.gap:g} points or more apart",
         "n_development_pairs": len(data.development.pairs),
         "n_stopping_pairs": len(data.stopping.pairs),
-        "stopping_accuracy": accuracy,
+        "stopping_accuracy": accuracy.value,
+        "interval": [accuracy.low, accuracy.high],
         "test": tested,
         "reliability": asdict(measured),
         "options": json.loads(options.model_dump_json()),
         "histories": [{name: _record(history) for name, history in outcome.histories.items()} for outcome in outcomes],
     }
-    return CmadeFit(evaluator, verdicts, accuracy, measured, about)
+    return CmadeFit(evaluator, verdicts, accuracy.value, measured, about)
 
 
 def _tested(evaluator: RankNetEvaluator, test: PairSet) -> dict[str, float | int]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dialometer.errors import NotEnoughData
 from dialometer.learned.data.calibration import CalibrationQuality, fit_temperature, reliability
 from dialometer.learned.data.evaluator import refuse_other
-from dialometer.learned.data.measures import accuracy
+from dialometer.learned.data.measures import accuracy_estimate
 from dialometer.learned.data.pairs import DialoguePair, NumberedPairs, numbered_gap_pairs, to_numbers
 from dialometer.learned.data.rated import RatedDialogue, RatingVerdict, check_rated, same_text, write_verdicts
 from dialometer.learned.data.splits import groups_of
@@ -218,7 +218,8 @@ def fit_gaussian(
     ratings = np.array([row.rating for row in rated], dtype=np.float64)
     error = float(np.sqrt(squared_error(ratings, held_out, weights)))
     verdicts = verdicts_on(rated, held_out, error)
-    right, measured = accuracy(held_out, judged), reliability(gaps, temperature)
+    right = accuracy_estimate(held_out, judged, groups=groups_of(rated), seed=seed)
+    measured = reliability(gaps, temperature)
     about: dict[str, Any] = {
         "recipe": "best",
         "fingerprint": fingerprint,
@@ -231,12 +232,13 @@ def fit_gaussian(
         "seed": seed,
         "pairs": kind,
         "n_stopping_pairs": len(judged),
-        "cross_validated_accuracy": right,
+        "cross_validated_accuracy": right.value,
+        "interval": [right.low, right.high],
         "error_points": error,
         "reliability": asdict(measured),
         "n_not_believed": sum(verdict.is_believed is False for verdict in verdicts),
     }
-    return GaussianFit(evaluator, verdicts, right, measured, about)
+    return GaussianFit(evaluator, verdicts, right.value, measured, about)
 
 
 def _described(
