@@ -21,9 +21,9 @@ from dialometer.analysis.families.votes.agreement import choice_counts
 from dialometer.analysis.families.votes.rankings import rank_systems
 from dialometer.analysis.families.votes.style_sections import WORTH, style_method
 from dialometer.analysis.families.votes.system_votes import duplicate_votes, system_votes
-from dialometer.analysis.shared.comparisons import p_adjusted
+from dialometer.analysis.shared.comparisons import first_places_words, p_adjusted
 from dialometer.analysis.shared.effect_words import flipped, readable
-from dialometer.analysis.shared.subgroups import RaterGroups, groups_test
+from dialometer.analysis.shared.subgroups import RaterGroups, groups_test, no_difference_words
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.estimate import Estimate
@@ -173,6 +173,30 @@ def test_points_of_the_first_position_stand_beside_what_equal_systems_would_give
     outcome = one.votes.outcome
     assert row["first_points"] == pytest.approx(((outcome == 1) + (outcome == 0) / 2).mean())
     assert shown.notes[0] == "A win is one point, a tie half a point, in both columns."
+
+
+def test_two_level_systems_are_tied_and_neither_comes_first(study):
+    """Every vote and its opposite: the two win equally often."""
+    rows = [row for row in rows_from(study, TRUE, n_raters=12) if set(row[5].split("|")) == {"fern", "reed"}]
+    other = {"fern": "reed", "reed": "fern"}
+    rows += [(row[0] + 12, *row[1:4], 3 - row[4], row[5], other[row[6]]) for row in rows]
+    words = next(s for s in run(data_of(study, rows)).sections if s.name == "leaderboard-questions").paragraphs
+    assert len(words) == len(CRITERIA)
+    assert all(
+        re.search(r": (Fern and Reed|Reed and Fern) are tied, with an estimated win rate of 50%", w) for w in words
+    )
+
+
+def test_where_one_comes_first_is_said_without_the_ties():
+    assert first_places_words({"a": "Fern", "b": "Fern"}) == "Fern comes first on every question."
+    assert first_places_words({"a": "Fern", "b": ""}) == "Fern comes first on a."
+    assert first_places_words({"a": "", "b": ""}) == ""
+
+
+def test_columns_of_further_leaderboards_are_explained_once(study):
+    found = run(data_of(study, rows_from(study, TRUE, n_raters=12)))
+    caption = table(found, "board-1").caption
+    assert caption.endswith("transcripts. The columns are those of “Leaderboard: Engagingness”.")
 
 
 def test_where_nobody_tied_nothing_is_said_of_ties(study):
@@ -633,6 +657,14 @@ def test_groups_of_raters_are_tested_over_raters_and_items():
     assert alone.p_value == pytest.approx(welch, rel=0.4)
     shared = groups_test(groups, values, rater, nothing, items=np.repeat([0, 1, 2, 3], 6), has_items=True).test
     assert shared.p_value > alone.p_value
+
+
+@pytest.mark.parametrize("has_items", [True, False])
+def test_one_group_is_not_compared_and_the_reason_is_in_words(has_items):
+    groups = RaterGroups("g", "G", "g", ("a", "b"), np.array([0, 0, 0, 1]))
+    share = Estimate(0.5, 4, "mean")
+    test = groups_test(groups, np.arange(4.0), np.arange(4), lambda chosen: share, has_items=has_items).test
+    assert no_difference_words([test]) == "The groups cannot be compared: fewer than two groups have two raters."
 
 
 def test_two_systems_are_one_test_in_every_part(study):

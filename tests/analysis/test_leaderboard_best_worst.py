@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from itertools import combinations
 
 import numpy as np
 import polars as pl
@@ -114,6 +115,14 @@ def test_utilities_and_ranks_are_recovered(study):
         assert row["rank_interval"] == str(row["rank"])
     assert found.answer.startswith("Tuned model is the best of 4 systems on Overall quality, with a score of ")
     assert [c.label for c in table(found, "questions").columns[1:]] == ["Overall quality", "Empathy", "All questions"]
+
+
+def test_declared_differences_go_from_the_best_to_the_worst(study):
+    found = run(data_of(study, rows_from(study, TRUE, n_raters=40)))
+    pairs = [row[:2] for row in table(found, "declared-system_quality").rows]
+    assert pairs == list(combinations(["Tuned model", "Base model", "Retrieval", "Template"], 2))
+    words = next(s for s in found.sections if "declared" in s.name).paragraphs[0]
+    assert words.startswith("System quality (primary): Tuned model is preferred to Base model")
 
 
 def test_differences_on_fixed_items_are_those_of_rater_means(study):

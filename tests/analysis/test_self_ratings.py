@@ -402,6 +402,14 @@ def test_averages_that_are_not_what_is_compared_are_said_to_be(tmp_path):
     assert "not by these averages" in words
 
 
+def test_a_comparison_of_some_systems_counts_their_dialogues_and_groups_have_a_method(tmp_path):
+    """Twelve raters talk ten times each, twice of them about empathy."""
+    study, data = wizard_data(tmp_path)
+    report = analyse(study, data, n_resamples=100)
+    assert "Based on 24 dialogues of 12 raters" in report.summary.certainty
+    assert "Subgroups of raters" in [method.what for method in report.methods]
+
+
 def test_of_many_systems_the_declared_differences_are_shown_by_group(tmp_path):
     study, data = wizard_data(tmp_path)
     answers = [answer_row(f"R{k:04d}", "post", "gender", ("Woman", "Man")[k % 2]) for k in range(12)]

@@ -262,7 +262,7 @@ def test_cost_and_duration_are_counted(study, folder):
     with_fee = load_study(other)
     data = made(with_fee, lambda *_: 1, n_raters=10)
     shown = dict(cost_section(data, OPTIONS, per=("strategy", 5)).parts[0].rows)
-    assert shown["Cost in all"] == "19.20 USD"
+    assert shown["Total cost"] == "19.20 USD"
     assert shown["Cost per strategy"] == "3.84 USD"
     assert shown["Cost per judgment that counts"] == "0.096 USD"
     assert shown["Pay per hour at the median length"] == "16.00 USD"

@@ -106,6 +106,14 @@ def test_one_test_is_said_in_one_sentence(likert, value, p, words):
     assert test.one_test_numbers().startswith("The 95% confidence interval of the difference is ")
 
 
+def test_a_tie_of_votes_says_what_is_estimated_to_be_level(likert):
+    test = dataclasses.replace(a_test("neural", "rules", 0.001, 0.99), unit="log odds")
+    tied = hypothesis_on(likert, test, expected=["neural > rules"])
+    assert tied.one_test_answer() == "Hypothesis undecided: Neural and Rules are tied on Helpfulness."
+    numbers = "The estimated probability that Neural is preferred is 50% (95% confidence interval 40 to 60%), p = .990."
+    assert tied.one_test_numbers().replace("\u00a0", " ") == numbers
+
+
 def test_what_one_test_does_not_decide_is_not_said_as_if_it_did(likert):
     one = a_test("neural", "rules", 0.8, 0.001)
     assert not hypothesis_on(likert, one, expected=["neural > rules, retrieval"]).one_test_answer()
@@ -369,6 +377,11 @@ def test_judgments_that_are_all_excluded_are_not_called_missing(likert, quick):
     assert analyse(likert, practice).summary.answer == "There are no judgments yet."
     excluded = analyse(likert, dataclasses.replace(none, n_left_out={EXCLUDED: 1296, "practice items": 9}))
     assert excluded.summary.answer.startswith("All 1,296 judgments are excluded")
+    assert excluded.summary.answer.endswith(
+        "nothing to analyse: they are of raters excluded by quality rules or by hand."
+    )
+    assert not excluded.summary.certainty
+    assert not excluded.sections, "the answer says all of it"
     assert "quality rules" in excluded.summary.next_steps[0]
     assert excluded.summary.answer.endswith("they are from raters excluded by quality rules or by hand.")
     assert not [section.problem for section in excluded.sections if section.problem]  # the summary has said it

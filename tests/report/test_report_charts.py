@@ -191,6 +191,8 @@ def test_forest_writes_the_numbers_and_ranking_sorts():
     shown = texts(draw_svg(ranking))
     assert "rank 3–4" in shown
     assert re.search(r"rank 1( |$)", shown)
+    assert "rank 3–4" in texts(draw_svg(narrow_form(ranking))), "captions speak of the ranks on every screen"
+    assert "0.30" not in texts(draw_svg(narrow_form(CHARTS["ranking_numbers"])))
 
 
 def test_shares_stack_to_their_sum():

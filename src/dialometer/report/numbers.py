@@ -237,6 +237,12 @@ def reproduce_lines(report: Report) -> tuple[str, str]:
     return f"{_listed(same)} give the same numbers again, to the last digit. This report was made with:", command
 
 
+def other_facts(report: Report) -> dict[str, str]:
+    """What is known of the making beside what those two lines say, by name."""
+    said = {"fingerprint", "seed", "dialometer", "software", "version", "command"}
+    return {name: str(value) for name, value in report.provenance.items() if name not in said}
+
+
 def _listed(words: list[str]) -> str:
     text = f"{', '.join(words[:-1])} and {words[-1]}"
     return text[0].upper() + text[1:]

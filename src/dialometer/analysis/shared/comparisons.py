@@ -200,10 +200,13 @@ def preferred_words(pairs: Mapping[tuple[str, str], Estimate], options: Options,
 
 
 def first_places_words(firsts: Mapping[str, str]) -> str:
-    """Whether one system comes first on every question; ``firsts`` are the systems that do, by question."""
-    systems = sorted(set(firsts.values()))
-    if len(systems) == 1:
-        return f"{systems[0]} comes first on every question."
+    """Whether one system comes first on every question; ``firsts`` are the systems that do, by question, empty for a tie."""
+    systems = sorted({*firsts.values()} - {""})
     where = {system: listed(question for question in firsts if firsts[question] == system) for system in systems}
+    if not systems:
+        return ""
+    if len(systems) == 1:
+        (system,) = systems
+        return f"{system} comes first on {'every question' if '' not in firsts.values() else where[system]}."
     places = listed(f"{system} on {questions}" for system, questions in where.items())
     return f"The questions do not agree on which system comes first: {places}."

@@ -82,6 +82,15 @@ def by_rank(pairs: Pairs, ranked: Sequence[str]) -> dict[tuple[str, str], Estima
     return {pair: pairs[pair] for pair in sorted(pairs, key=key)}
 
 
+def by_differences(pairs: Pairs) -> dict[tuple[str, str], Estimate]:
+    """The same where there is no leaderboard of these systems: who is ahead by most comes first."""
+    ahead: dict[str, float] = {}
+    for (first, second), gap in pairs.items():
+        for name, points in ((first, gap.value), (second, -gap.value)):
+            ahead[name] = ahead.get(name, 0.0) + (points if gap.is_known else 0.0)
+    return by_rank(pairs, sorted(ahead, key=lambda name: -ahead[name]))
+
+
 def lead(scores: Mapping[str, Estimate], pairs: Pairs, *, confidence: float) -> Lead | None:
     """Who leads; None where nobody has a score. Equal scores go to the first in file order and count as level."""
     known = [name for name, score in scores.items() if score.is_known]

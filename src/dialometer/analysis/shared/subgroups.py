@@ -175,6 +175,11 @@ def groups_test(
     group = groups.of_rater[rater]
     levels = range(len(groups.levels))
     tested = [k for k in levels if len(np.unique(rater[group == k])) >= FEWEST_RATERS]
+    if len(tested) < FEWEST_GROUPS:
+        too_few = unknown(
+            "groups of raters compared", "fewer than two groups have two raters", n=len(values), label=label
+        )
+        return GroupTest(tuple(estimate(group == k) for k in levels), too_few)
     kept = np.isin(group, tested)
     if has_items:
         shown = None if items is None else items[kept]
@@ -189,8 +194,6 @@ def _groups_differ(values: Floats, group: Ints, rater: Ints, items: Ints | None,
     over = "raters" if items is None else "raters and items"
     method = f"groups two by two, jackknife over {over}, Student's t, smallest p-value (Holm)"
     levels, code = np.unique(group, return_inverse=True)
-    if len(levels) < FEWEST_GROUPS:
-        return unknown(method, "fewer than two groups have two raters", n=len(values), label=label)
     means, variance = two_way_linear(values, np.eye(len(levels))[code], rater, items)
     p_values, gaps = [], []
     for a, b in combinations(range(len(levels)), 2):

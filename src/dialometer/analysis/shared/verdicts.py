@@ -29,6 +29,7 @@ from dialometer.analysis.base.wording import (
     n_of,
     p_words,
     system_label,
+    with_interval,
 )
 from dialometer.analysis.shared.comparisons import (
     compared_systems,
@@ -316,6 +317,10 @@ class DeclaredHypothesis:
             return f"{_capital(p_words(p_adjusted(test)))}."
         what = "probability" if test.unit == "log odds" else "share" if is_share(test) else "difference"
         what = "ratio" if test.details.get("is_log") else what
+        if is_percent and is_tie(test):  # the sentence before names neither the number nor what it is of
+            of = f"that {self.label(test.details.get('first'))} is preferred" if what == "probability" else "of choices"
+            number = with_interval(shown, is_percent=is_percent)
+            return f"The estimated {what} {of} is {number}, {p_words(p_adjusted(test))}."
         interval = interval_only(shown, is_percent=is_percent).replace("interval ", f"interval of the {what} is ", 1)
         return f"The {interval}, {p_words(p_adjusted(test))}."
 

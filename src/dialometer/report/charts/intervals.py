@@ -31,6 +31,8 @@ from dialometer.report.numbers import write_estimate
 from dialometer.report.theme import INK, MUTED, SERIES
 
 _CHAR_PX = 6.4
+_SHORT_CHARS = 10
+"""Texts beside a column that leave room for it on a phone, such as "rank 2–4"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,7 @@ def _column(
         layers = interval_layers(x, [""], screen, open_ends=_open_ends(dots))
         if reference is not None:
             layers.insert(0, reference_rule(reference))
-        if not screen.is_narrow:
+        if not screen.is_narrow or longest <= _SHORT_CHARS:
             layers.append(
                 {
                     "transform": [{"filter": "isValid(datum.value)"}],

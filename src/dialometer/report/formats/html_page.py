@@ -52,6 +52,7 @@ def html_page(report: Report, drawings: Drawings | None = None, *, note: str = "
         style=Markup(page_style()),  # nosec B704  # our own stylesheet
         reproduce_sentence=sentence,
         reproduce_command=command,
+        other_facts=labels.other_facts(report),
     )
 
 

@@ -14,6 +14,7 @@ from dialometer.report.numbers import (
     INTERIM,
     NEXT_STEPS,
     as_sentence,
+    other_facts,
     reproduce_lines,
     write_headline,
 )
@@ -58,7 +59,7 @@ def _document(rendering: Rendering) -> str:
 
 
 def _summary(rendering: Rendering, summary: Summary) -> list[str]:
-    blocks = ["## Summary", f"**{escape(summary.answer)}**", escape(summary.certainty)]
+    blocks = ["## Summary", f"**{escape(summary.answer)}**", *filter(None, [escape(summary.certainty)])]
     if summary.warnings:
         blocks.append("\n".join(f"- **Note:** {escape(warning)}" for warning in summary.warnings))
     if summary.headlines:
@@ -185,7 +186,7 @@ def _methods(report: Report) -> list[str]:
 
 
 def _provenance(report: Report) -> list[str]:
-    named = {key.removeprefix("n_").replace("_", " "): str(value) for key, value in report.provenance.items()}
+    named = {key.removeprefix("n_").replace("_", " "): value for key, value in other_facts(report).items()}
     facts = "\n".join(f"- {escape(name)}: {escape(value)}" for name, value in named.items())
     sentence, command = reproduce_lines(report)
-    return ["## How to reproduce this", *([facts] if facts else []), escape(sentence), f"```\n{command}\n```"]
+    return ["## How to reproduce this", escape(sentence), f"```\n{command}\n```", *([facts] if facts else [])]

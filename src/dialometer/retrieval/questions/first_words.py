@@ -66,13 +66,15 @@ def words_figure(name: str, title: str, words: FirstWords, fewest: int = 0) -> F
     least = min((n for _, n in shown), default=0)
     totals = FirstWords(tuple(shown), n_shown).totals()
     most = "; ".join(f"{word} {n}" for word, n in list(totals.items())[:8])
-    often = f"the {n_shown:,} whose first three words occur {least} times or more" if least > 1 else "all of them"
+    drawn = f"All {words.n_texts:,} different texts."
+    if least > 1:
+        drawn = f"Of {words.n_texts:,} different texts, the {n_shown:,} whose first three words occur {least} times or more."
     return Figure(
         name,
         title,
         word_tree([WordBranch(beginning, n) for beginning, n in shown]),
         alt=f"Tree of the first three words. Most frequent first words: {most}.",
-        caption=f"Of {words.n_texts:,} different texts, {often}. Heights are numbers of texts; narrow blocks are not labelled.",
+        caption=f"{drawn} Heights are numbers of texts; narrow blocks are not labelled.",
     )
 
 

@@ -98,7 +98,7 @@ def certainty(main: CandidateResults) -> str:
     if not answers.pairs:
         return f"{basis}. There is one system only, so nothing to compare it with."
     kind = "confirmatory (declared in advance)" if answers.declared else "exploratory"
-    gold = f" Gold answers get {with_interval(answers.gold)}." if answers.gold is not None else ""
+    gold = f" Gold answers are rated {with_interval(answers.gold)}." if answers.gold is not None else ""
     return f"{basis}; the comparison is {kind}.{gold}"
 
 

@@ -77,7 +77,7 @@ def _money(data: StudyData, n_paid: int, minutes: Estimate, per: tuple[str, int]
     total = n_paid * pay.pay_cents / 100 * (1 + pay.fee_percent / 100)
     rows = [
         ("Pay", f"{number(pay.pay_cents / 100)} {pay.currency} for each session{fee}"),
-        ("Cost in all", f"{number(total)} {pay.currency}"),
+        ("Total cost", f"{number(total)} {pay.currency}"),
     ]
     if per is not None and per[1] > 1:
         rows.append((f"Cost per {per[0]}", f"{number(total / per[1])} {pay.currency}"))

@@ -95,7 +95,8 @@ def people_section(data: StudyData, options: Options) -> Section:
             shares += _share_rows(data.study, question, answers, options)
             paragraphs += _two_way(data.study, question, answers, options)
         elif not scale.compares:
-            paragraphs.append(f"{n_of(len(answers), 'rater')} wrote something on “{question.text}” (see the export).")
+            who = n_of(len(answers), "rater") if answers else "No rater"
+            paragraphs.append(f"{who} answered “{question.text}”{' (see the export)' if answers else ''}.")
     parts = [*_share_table(shares), *_number_table(numbers)]
     if not parts and not paragraphs:
         raise NotEnoughData("no answers to the questionnaires yet", remedy="they come with finished sessions")

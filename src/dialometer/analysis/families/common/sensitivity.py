@@ -44,6 +44,7 @@ from dialometer.report.numbers import PERCENTAGE_POINTS, shared_digits, write_es
 NAME, TITLE = "sensitivity", "Would a critic's choice change the answer?"
 SAME, OTHER = "Same answer", "Other answer"
 DIRECT_VOTES = "Direct votes"
+TIES = "Ties"
 NO_CHOICES = (
     "No other choice applies to the comparison “{}”: no rater is excluded or flagged, and no other test of it here gives "
     "other numbers."
@@ -294,10 +295,9 @@ def _units_caption(outcomes: Sequence[ChoiceOutcome], shown: str, *, has_several
             "Those in other units are rescaled to the unit of the first row by the standard deviations of the judgments."
         )
     if any(kind == DIRECT_VOTES and test.unit == "log odds" for kind, test in tests):
-        words.append(
-            "Direct votes are given as the log odds of the share of points (a tie counts half), which is not the model's "
-            "strength where there are ties."
-        )
+        has_ties = any(outcome.kind == TIES for outcome in outcomes)
+        ties = " (a tie counts half), which is not the model's strength" if has_ties else ""
+        words.append(f"Direct votes are given as the log odds of the share of points{ties}.")
     if has_several:
         words.append("Confidence intervals are not corrected for the number of tests, p-values are.")
     return " ".join(words)

@@ -130,6 +130,13 @@ def in_blocks(rated: SelfRatings, study: Study, comparison: Comparison) -> SelfR
     return _kept(rated, kept, tuple(system for system in rated.systems if system in present))
 
 
+def dialogues_compared(rated: SelfRatings, study: Study, comparison: Comparison) -> SelfRatings:
+    """The ratings of the systems and in the blocks that a comparison names."""
+    inside = in_blocks(rated, study, comparison)
+    labels = [system_label(study, name) for name in comparison.levels]
+    return _kept(inside, np.isin(inside.system, labels), tuple(name for name in inside.systems if name in labels))
+
+
 def _declared(
     ratings: Sequence[SelfRatings], study: Study, comparison: Comparison, options: Options
 ) -> list[tuple[int, DeclaredDifference]]:

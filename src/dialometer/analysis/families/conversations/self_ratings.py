@@ -37,6 +37,7 @@ from dialometer.analysis.families.conversations.comparison import (
     SystemComparison,
     compare_systems,
     compared_in,
+    dialogues_compared,
     has_one_task_each,
     in_blocks,
     on_shared_tasks,
@@ -52,6 +53,7 @@ from dialometer.analysis.shared.comparisons import between, comparison_title, pr
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.other_models import simpler_models
 from dialometer.analysis.shared.ranking import difference, lead_claims
+from dialometer.analysis.shared.subgroups import groups_method
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
@@ -158,15 +160,19 @@ class ConversationRatings(Family):
         is_elsewhere = (
             bool(data.study.spec.analysis.comparisons) and not compared[0].is_declared and bool(primary.levels)
         )
+        basis = _basis(
+            dialogues_compared(ratings[0], data.study, primary) if is_elsewhere else compared[0].ratings,
+            is_declared=is_elsewhere or compared[0].is_declared,
+        )
         shape = rating_shape(ratings[0].place, ratings[0].points, ratings[0].rater, confidence=options.confidence)
         return Findings(
             answer="" if is_elsewhere else _answer(compared[0]),
-            certainty=_basis(compared[0], is_declared=True) if is_elsewhere else _certainty(compared[0]),
-            basis=_basis(compared[0], is_declared=is_elsewhere or compared[0].is_declared),
+            certainty=basis if is_elsewhere else _certainty(compared[0]),
+            basis=basis,
             headlines=_headlines(compared[0], shape),
             figure=_differences_figure(compared, primary) if is_elsewhere else _figure(compared[0]),
             sections=(first, *in_appendix([*others, *problems])),
-            methods=_methods(options, pairs_path),
+            methods=_methods(options, pairs_path, has_subgroups=bool(data.study.spec.analysis.subgroups)),
             warnings=(ONE_TASK,) if has_one_task_each(ratings[0], data.study) else (),
             claims=() if is_elsewhere else _claims(compared[0]),
         )
@@ -222,20 +228,20 @@ def _claims(main: SystemComparison) -> tuple[Claim, ...]:
     return lead_claims([main.lead.best, *main.lead.behind], ())
 
 
-def _dialogues(main: SystemComparison) -> str:
-    return f"{n_of(len(main.ratings.value), 'dialogue')} of {n_of(main.ratings.n_raters, 'rater')}"
+def _dialogues(rated: SelfRatings) -> str:
+    return f"{n_of(len(rated.value), 'dialogue')} of {n_of(rated.n_raters, 'rater')}"
 
 
-def _basis(main: SystemComparison, *, is_declared: bool) -> str:
+def _basis(rated: SelfRatings, *, is_declared: bool) -> str:
     what = "confirmatory (declared in advance)" if is_declared else "exploratory"
-    return f"Based on {_dialogues(main)}; the comparison is {what}."
+    return f"Based on {_dialogues(rated)}; the comparison is {what}."
 
 
 def _certainty(main: SystemComparison) -> str:
     if main.lead is None:
         return "Not enough data."
     if len(main.means) < 2:
-        return f"Based on {_dialogues(main)}; there is one system only, so nothing to compare it with."
+        return f"Based on {_dialogues(main.ratings)}; there is one system only, so nothing to compare it with."
     leads = []
     for system in main.means:
         if system == main.lead.best:
@@ -247,7 +253,7 @@ def _certainty(main: SystemComparison) -> str:
         corrected = p_words(float(gap.details["p_adjusted"]))
         size = f"{number(gap.value)} points above" if number(gap.value) != number(0) else "level with"
         leads.append(f"{size} {system} ({interval_only(gap)}, {corrected})")
-    return f"{main.lead.best} is {listed(leads)}. {_basis(main, is_declared=main.is_declared)}"
+    return f"{main.lead.best} is {listed(leads)}. {_basis(main.ratings, is_declared=main.is_declared)}"
 
 
 def _headlines(main: SystemComparison, shape: RatingShape) -> tuple[Headline, ...]:
@@ -319,13 +325,14 @@ def _differences_figure(compared: list[SystemComparison], primary: Comparison) -
     )
 
 
-def _methods(options: Options, pairs_path: Path | None) -> tuple[Method, ...]:
+def _methods(options: Options, pairs_path: Path | None, *, has_subgroups: bool) -> tuple[Method, ...]:
     correction = f", corrected by {correction_name(options.correction)}" if options.correction != "none" else ""
     methods = [
         Method(
             "average ratings and differences between systems",
             f"means with a cluster-robust (CR2) t-test by rater{correction}; sign-flip permutation test beside it",
             "one rater rates several dialogues",
+            "Bell and McCaffrey 2002; Pustejovsky and Tipton 2018",
         ),
         Method(
             "shape of the ratings",
@@ -338,6 +345,7 @@ def _methods(options: Options, pairs_path: Path | None) -> tuple[Method, ...]:
             "Spearman's rho, bootstrap over raters",
             "ratings are ordered points, and dialogues of one rater are correlated",
         ),
+        *((groups_method(options),) if has_subgroups else ()),
     ]
     if pairs_path is not None:
         methods.append(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from dialometer.analysis.base.family import Options
@@ -128,7 +127,10 @@ def _top(choices: PairChoices, shares: dict[str, Estimate], *, is_lowest: bool =
         return None
     values = [share.value for share in shares.values()]
     best = min(values) if is_lowest else max(values)
+    # Those that are written with the same number are named together: the reader sees no other order.
     names = [
-        choices.question_labels[choices.questions.index(q)] for q, e in shares.items() if math.isclose(e.value, best)
+        choices.question_labels[choices.questions.index(q)]
+        for q, e in shares.items()
+        if percent(e.value) == percent(best)
     ]
     return f"{listed(names)} ({percent(best)})"

@@ -59,7 +59,7 @@ def subgroup_section(data: StudyData, choices: PairChoices, question: str, optio
     labels = choices.strategy_labels
     outcomes = [by_group(choices.where(choices.strategy == s), label) for s, label in enumerate(labels)]
     outcomes = corrected_groups(outcomes, options)
-    whole = by_group(choices, "all strategies")
+    whole = by_group(choices, "All strategies")
     rows: list[tuple[Cell, ...]] = [
         (outcome.test.label, *map(known_cell, outcome.by_level), *p_cells(outcome.test, options.correction))
         for outcome in outcomes
@@ -119,7 +119,7 @@ def side_section(data: StudyData, choices: PairChoices, options: Options) -> Sec
             "the data do not say which transcript was first", remedy="import the column with the side or the order"
         )
     overall = clustered_proportion(
-        choices.chose_first, choices.rater, confidence=options.confidence, label="all strategies"
+        choices.chose_first, choices.rater, confidence=options.confidence, label="All strategies"
     )
     by_strategy = corrected(
         [

@@ -36,11 +36,14 @@ def answer_words(results: Sequence[Result]) -> str:
     reaches = {result.reach for result in results}
     if len(up) < len(results) or len(results) < 2 or len(reaches) > 1 or not reaches <= {"general", "here"}:
         return verdict(results)
-    low, high = min(results, key=lambda c: c.value), max(results, key=lambda c: c.value)
-    text = (
-        f"raters preferred the experimental version for all {len(results)} strategies, from {percent(low.value)} of the "
-        f"choices ({low.label}) to {percent(high.value)} ({high.label})"
+    low, high = (percent(end(result.value for result in results)) for end in (min, max))
+    lowest, highest = (listed(c.label for c in results if percent(c.value) == end) for end in (low, high))
+    span = (
+        f"from {low} of the choices ({lowest}) to {high} ({highest})"
+        if low != high
+        else f"with {low} of the choices each"
     )
+    text = f"raters preferred the experimental version for all {len(results)} strategies, {span}"
     if reaches == {"general"}:
         return sentence(text)
     return f"In {pairs_words(results)}, {text}{why_not_general(results)}"

@@ -225,7 +225,8 @@ def _cell_tests(choices: PairChoices, shares: Shares, options: Options) -> Table
         "Tests of each strategy and question",
         tuple(columns),
         tuple(rows),
-        caption=f"Exact binomial tests, corrected as one family of {n_tests}; χ² is added as in the published studies.",
+        caption=f"Exact binomial tests{f', corrected as one family of {n_tests}' if correction else ''}; χ² is added as in the "
+        "published studies.",
         notes=tuple(notes),
     )
 
@@ -251,20 +252,21 @@ def _preference_words(shares: Shares) -> tuple[str, ...]:
         text += f" Of {len(cells)} combinations of strategy and question, "
         if any(result.has_general_test for result in cells):
             general = [c.value for c in cells if c.reach == "general"]
-            text += f"{_sides(general)} in general after correction. In these transcript pairs, "
+            text += f"{_sides(general, len(cells))} in general after correction. In these transcript pairs, "
         here = [c.value for c in cells if is_significant(c.here)]
-        text += f"{_sides(here)} after correction."
+        text += f"{_sides(here, len(cells))} after correction."
     return (text,)
 
 
-def _sides(values: Sequence[float]) -> str:
+def _sides(values: Sequence[float], n_all: int) -> str:
     up = sum(value > NO_PREFERENCE for value in values)
     down = sum(value < NO_PREFERENCE for value in values)
     if not up and not down:
         return "none shows a significant preference"
     n_first, text = (up, "for the experimental version") if up else (down, "for the control version")
     rest = f" and {down} for the control version" if up and down else ""
-    return f"{n_first} {'shows' if n_first == 1 else 'show'} a significant preference {text}{rest}"
+    how_many = f"all {n_first} show" if n_first == n_all else f"{n_first} {'shows' if n_first == 1 else 'show'}"
+    return f"{how_many} a significant preference {text}{rest}"
 
 
 def _heatmap(choices: PairChoices, shares: Shares) -> Figure:

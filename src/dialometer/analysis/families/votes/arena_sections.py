@@ -65,8 +65,8 @@ def outcomes_section(data: StudyData, criteria: tuple[str, ...]) -> Section:
     labels = listed([criterion_label(study, name) for name in criteria])
     asked = f"{labels}: " if len(compared_criteria(study, "one")) > 1 else ""  # other counts are of all questions
     text = (
-        f"{asked}{n_of(n_all, 'vote')}, {n_of(int(table['tied'].sum()), 'tie')}, and “both are bad” {n_of(n_bad, 'time')}. The "
-        "win rate counts both as half a win for either side."
+        f"{asked}{n_of(n_all, 'vote')}, of which {n_of(int(table['tied'].sum()), 'tie')} and {n_bad:,} “both are bad”. The win "
+        "rate counts both as half a win for either side."
     )
     return Section(
         "outcomes", "Outcomes of each pair of systems", (text,), (Table("outcomes", "Outcomes", columns, tuple(rows)),)
@@ -75,7 +75,7 @@ def outcomes_section(data: StudyData, criteria: tuple[str, ...]) -> Section:
 
 WRITTEN = {"headings": "Headings", "lists": "List items", "bold": "Bold passages", "code": "Code"}
 """How responses are written; what no system uses has no column."""
-COUNTED = "Means, but counts in the columns “Conversations”, “Without response” and “Names a system”."
+COUNTED = "“Conversations”, “Without response” and “Names a system” are counts, the other columns are means."
 
 
 def conversations_section(data: StudyData) -> Section:

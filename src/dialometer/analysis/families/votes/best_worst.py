@@ -63,7 +63,7 @@ from dialometer.analysis.shared.comparisons import (
 )
 from dialometer.analysis.shared.equivalence import decided, differences_of
 from dialometer.analysis.shared.next_steps import alpha_steps
-from dialometer.analysis.shared.ranking import lead_claims, lead_words, pair_columns, pair_rows
+from dialometer.analysis.shared.ranking import by_differences, by_rank, lead_claims, lead_words, pair_columns, pair_rows
 from dialometer.analysis.shared.subgroups import GroupTest, corrected_groups, groups_method, groups_test, rater_groups
 from dialometer.errors import NotEnoughData
 from dialometer.model.analysis_plan import Comparison
@@ -109,8 +109,8 @@ def over_words(options: Options) -> str:
     return "these items only (declared as fixed)" if options.has_fixed_items else "other raters and other items"
 
 
-def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool = False) -> Table:
-    """Ranks with intervals, scores, counts and utilities."""
+def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool = False, like: str = "") -> Table:
+    """Ranks with intervals, scores, counts and utilities; ``like`` is the table that explains the columns, if another does."""
     rows: list[tuple[Cell, ...]] = []
     for system in (*ranking.ranked, *(name for name in ranking.compared if name not in ranking.ranked)):
         score, utility = ranking.scores[system], ranking.model.utilities[system]
@@ -127,9 +127,8 @@ def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool =
                 utility.value if utility.is_known else None,
             )
         )
-    others = ""
-    if np.isnan(ranking.choices.marks()).any():
-        others = " Where screens show different systems, scores are adjusted as if every system had met the same ones."
+    choices = f"{n_of(ranking.choices.n, 'choice')} of {n_of(len(ranking.choices.raters), 'rater')}"
+    explained = f"The columns are those of “{like}”."
     fitted = "choice model, regularised" if ranking.model.is_penalised else "choice model"
     columns = (
         Column("system", "System"),
@@ -146,13 +145,20 @@ def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool =
         f"Ranking: {ranking.label}",
         columns,
         tuple(rows),
-        caption=f"{n_of(ranking.choices.n, 'choice')} of {n_of(len(ranking.choices.raters), 'rater')} on "
-        f"{n_of(ranking.n_items, 'item')}. The score is how often a system was picked best less how often worst, per "
-        f"appearance.{others} Its confidence interval is about "
-        f"{over_words(ranking.options)}. “Possible ranks” are those that the tests of differences leave open. Utilities are log odds "
-        "of the choice model with mean 0, for comparison.",
+        caption=f"{choices} on {n_of(ranking.n_items, 'item')}. {explained if like else _columns_words(ranking)}",
         notes=tuple(sentence(note) for note in ranking.model.notes),
         is_confirmatory=is_confirmatory,
+    )
+
+
+def _columns_words(ranking: BestWorstRanking) -> str:
+    others = ""
+    if np.isnan(ranking.choices.marks()).any():
+        others = " Where screens show different systems, scores are adjusted as if every system had met the same ones."
+    return (
+        f"The score is how often a system was picked best less how often worst, per appearance.{others} Its confidence interval "
+        f"is about {over_words(ranking.options)}. “Possible ranks” are those that the tests of differences leave open. Utilities "
+        "are log odds of the choice model with mean 0, for comparison."
     )
 
 
@@ -204,7 +210,7 @@ def _differences(ranking: BestWorstRanking) -> tuple[Table, ...]:
             "differences",
             f"Differences between systems: {ranking.label}",
             pair_columns(correction, value="Difference of scores"),
-            pair_rows(pairs, correction),
+            pair_rows(by_rank(pairs, ranking.ranked), correction),
             caption=differences_note(ranking.options),
         ),
     )
@@ -246,7 +252,10 @@ def questions_section(
     )
     paragraphs = [_leader_words(ranking) for ranking in rankings]
     paragraphs.append(first_places_words({ranking.label: ranking.ranked[0] for ranking in rankings}))
-    tables = [board_table(f"board-{k}", ranking) for k, ranking in enumerate(shown) if ranking.label != main.label]
+    like = f"Ranking: {main.label}"
+    tables = [
+        board_table(f"board-{k}", ranking, like=like) for k, ranking in enumerate(shown) if ranking.label != main.label
+    ]
     return Section("questions", "Question by question", tuple(paragraphs), (wide, figure, *tables))
 
 
@@ -269,7 +278,7 @@ def declared_section(study: Study, given: BestWorstData, options: Options) -> li
         if comparison.between != "systems" or not questions:
             continue
         title = comparison_title(comparison)
-        pairs = declared_differences(given, comparison, options)
+        pairs = by_differences(declared_differences(given, comparison, options))
         if not pairs:
             paragraphs.append(f"{title}: there are no choices on it yet.")
             continue

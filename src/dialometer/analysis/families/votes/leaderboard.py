@@ -98,7 +98,7 @@ def answer_words(main: SystemRanking, *, name: str) -> str:
         return f"{first} is preferred to {main.ranked[1]}{where}, with an estimated probability of {percent(main.wins[first].value)}."
     if not rivals:
         return f"{first} is the best of {n} systems{where}, with {rate}."
-    if n == 2 and percent(main.wins[first].value) == "50%":
+    if main.is_tied:
         return f"{first} and {rivals[0]} are tied{where}."
     behind = main.leader().behind
     if behind:

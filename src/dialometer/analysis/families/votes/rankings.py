@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.wording import percent
 from dialometer.analysis.families.votes.vote_model import Contrasts, VoteModel, outward, tie_of, vote_model
 from dialometer.analysis.shared.comparisons import corrected_by_name, is_significant
 from dialometer.analysis.shared.effect_words import expected_share
@@ -83,6 +84,11 @@ class SystemRanking:
         """Systems that do not differ significantly from the first, strongest first."""
         leader = self.leader()
         return tuple(name for name in self.ranked if name in (*leader.level, *leader.untested))
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether there are only two, level as they are written."""
+        return len(self.ranked) == 2 and bool(self.rivals()) and percent(self.wins[self.ranked[0]].value) == "50%"
 
 
 def rank_systems(votes: Votes, label: str, options: Options, *, is_order_drawn: bool) -> SystemRanking:

@@ -108,8 +108,10 @@ def _obstacles(ranking: SystemRanking) -> list[str]:
     return reasons or ["the votes leave a parameter open"]
 
 
-def board_table(name: str, ranking: SystemRanking, *, is_confirmatory: bool = False) -> Table:
-    """Ranks with intervals, strengths and records."""
+def board_table(name: str, ranking: SystemRanking, *, is_confirmatory: bool = False, like: str = "") -> Table:
+    """Ranks with intervals, strengths and records; ``like`` is the table that explains the columns, where another one does."""
+    votes = f"{n_of(ranking.votes.n, 'vote')} of {n_of(len(ranking.votes.raters), 'rater')}{_items_words(ranking)}."
+    explained = f"The columns are those of “{like}”."
     has_ties = bool(ranking.matrix.tied.any())
     rows: list[tuple[Cell, ...]] = []
     for system in (*ranking.ranked, *(s for s in ranking.fit.systems if s not in ranking.ranked)):
@@ -145,12 +147,17 @@ def board_table(name: str, ranking: SystemRanking, *, is_confirmatory: bool = Fa
         f"Leaderboard: {ranking.label}",
         columns,
         tuple(rows),
-        caption=f"{n_of(ranking.votes.n, 'vote')} of {n_of(len(ranking.votes.raters), 'rater')}{_items_words(ranking)}. “Possible "
-        "ranks” are those that the tests of each pair of systems leave open, for all systems at once."
-        f"{_first_words(ranking)} The win rate is the estimated probability of being preferred to "
-        f"{_others(ranking)}{half_ties(ranking)}; strengths are log odds with mean 0.",
+        caption=f"{votes} {explained if like else _columns_words(ranking)}",
         notes=tuple(sentence(note) for note in ranking.notes),
         is_confirmatory=is_confirmatory,
+    )
+
+
+def _columns_words(ranking: SystemRanking) -> str:
+    return (
+        "“Possible ranks” are those that the tests of each pair of systems leave open, for all systems at once."
+        f"{_first_words(ranking)} The win rate is the estimated probability of being preferred to "
+        f"{_others(ranking)}{half_ties(ranking)}; strengths are log odds with mean 0."
     )
 
 
@@ -278,15 +285,19 @@ def questions_section(rankings: Sequence[SystemRanking], overall: SystemRanking,
         caption=_figure_caption(overall),
     )
     paragraphs = [_leader_words(ranking) for ranking in rankings]
-    paragraphs.append(first_places_words({ranking.label: ranking.ranked[0] for ranking in rankings}))
+    firsts = {ranking.label: "" if ranking.is_tied else ranking.ranked[0] for ranking in rankings}
+    paragraphs += filter(None, [first_places_words(firsts)])
     others = [ranking for ranking in shown if ranking.label != main.label and len(systems) <= MOST_IN_MATRIX]
-    tables = [board_table(f"board-{k}", ranking) for k, ranking in enumerate(others)]
+    tables = [board_table(f"board-{k}", ranking, like=f"Leaderboard: {main.label}") for k, ranking in enumerate(others)]
     return Section("questions", "Question by question", tuple(paragraphs), (wide, figure, *tables))
 
 
 def _leader_words(ranking: SystemRanking) -> str:
     first = ranking.ranked[0]
-    text = f"{ranking.label}: {first} comes first, with an estimated win rate of {with_interval(ranking.wins[first], is_percent=True)}"
+    rate = f"with an estimated win rate of {with_interval(ranking.wins[first], is_percent=True)}"
+    if ranking.is_tied:
+        return f"{ranking.label}: {listed(ranking.ranked)} are tied, {rate}."
+    text = f"{ranking.label}: {first} comes first, {rate}"
     rivals = ranking.rivals()
     if ranking.ranks is None:
         return f"{text}."
