@@ -378,7 +378,7 @@ def test_judgments_that_are_all_excluded_are_not_called_missing(likert, quick):
     excluded = analyse(likert, dataclasses.replace(none, n_left_out={EXCLUDED: 1296, "practice items": 9}))
     assert excluded.summary.answer.startswith("All 1,296 judgments are excluded")
     assert excluded.summary.answer.endswith(
-        "nothing to analyse: they are of raters excluded by quality rules or by hand."
+        "nothing to analyse: they are from raters excluded by quality rules or by hand."
     )
     assert not excluded.summary.certainty
     assert not excluded.sections, "the answer says all of it"
