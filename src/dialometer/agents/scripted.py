@@ -11,6 +11,7 @@ from dialometer.agents import AGENTS
 from dialometer.agents.interface import Agent, Reply
 from dialometer.model.dialogue import Turn
 from dialometer.model.part import Part
+from dialometer.patterns import matches, problem_of
 
 
 class Rule(Part):
@@ -22,10 +23,8 @@ class Rule(Part):
     @field_validator("match")
     @classmethod
     def _compiles(cls, pattern: str) -> str:
-        try:
-            re.compile(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"'{pattern[:200]}' is not a regular expression: {error}") from error
+        if problem := problem_of(pattern):
+            raise ValueError(f"'{pattern[:200]}' is not a regular expression: {problem}")
         return pattern
 
 
@@ -40,7 +39,7 @@ class Scripted(Agent):
         last = next((turn.text for turn in reversed(history) if turn.role == "user"), "")
         spoken = {turn.text for turn in history if turn.role == "agent"}
         for number, rule in enumerate(self.replies):
-            if re.search(rule.match, last, re.IGNORECASE):
+            if matches(rule.match, last, flags=re.IGNORECASE):
                 return Reply(_fresh(rule.say, spoken), {"rule": number})
         return Reply(_fresh(self.otherwise, spoken), {"rule": None})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
@@ -14,6 +13,7 @@ from dialometer.errors import AnswerError
 from dialometer.model.dialogue import clean_text
 from dialometer.model.scale import InputField, Level, Scale, Value
 from dialometer.model.values import ObservedValues, tidy, to_number, which_number
+from dialometer.patterns import matches, problem_of
 from dialometer.scales import SCALES
 
 _REMARKS = (
@@ -43,10 +43,8 @@ class Text(Scale):
     @field_validator("pattern")
     @classmethod
     def _pattern_compiles(cls, pattern: str) -> str:
-        try:
-            re.compile(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"not a regular expression: {error}") from error
+        if problem := problem_of(pattern):
+            raise ValueError(f"not a regular expression: {problem}")
         return pattern
 
     def parse(self, raw: object, alternatives: Sequence[str] = ()) -> Value:
@@ -60,7 +58,7 @@ class Text(Scale):
             raise AnswerError("Please write an answer.")
         if len(text) > self.max_length:
             raise AnswerError(f"Please keep your answer under {self.max_length} characters.")
-        if self.pattern and not re.fullmatch(self.pattern, text):
+        if self.pattern and matches(self.pattern, text, is_whole=True) is False:
             raise AnswerError("This does not have the expected form.")
         return text
 
