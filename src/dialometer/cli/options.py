@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import os
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -55,6 +59,34 @@ Speakers = Annotated[
         callback=_declare_speakers,
     ),
 ]
+
+
+def with_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb for typer of which some parameters are dataclasses: each field of these is an option of its own."""
+    parameters = inspect.signature(verb, eval_str=True).parameters
+    groups = {
+        name: parameter.annotation for name, parameter in parameters.items() if is_dataclass(parameter.annotation)
+    }
+    options: list[inspect.Parameter] = []
+    for name, parameter in parameters.items():
+        if name in groups:
+            types = get_type_hints(groups[name], include_extras=True)
+            options += [
+                parameter.replace(name=field.name, default=field.default, annotation=types[field.name])
+                for field in fields(groups[name])
+            ]
+        else:
+            options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @wraps(verb)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        verb(**given)
+
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in options}
+    return run
 
 
 def speaker_roles(entries: list[str] | None) -> dict[str, Role]:

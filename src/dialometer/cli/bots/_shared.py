@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,41 +14,42 @@ if TYPE_CHECKING:
 
 
 Strategy = Annotated[str, typer.Option("--strategy", help="greedy, beam or sample.")]
-Beams = Annotated[int, typer.Option("--beams", min=1, help="Beams, with strategy beam.")]
-LengthPenalty = Annotated[float, typer.Option("--length-penalty", min=0, help="Power of the length in a beam's score.")]
-DiversityPenalty = Annotated[
-    float, typer.Option("--diversity-penalty", min=0, help="Taken off a beam's candidates by their rank.")
-]
-TopP = Annotated[float, typer.Option("--top-p", help="Share of the probability that is drawn from.")]
-TopK = Annotated[int, typer.Option("--top-k", min=0, help="Likeliest tokens that are drawn from; 0 for all.")]
-Temperature = Annotated[float, typer.Option("--temperature", help="Below 1 draws more of the likely, above 1 less.")]
-MaxTokens = Annotated[int, typer.Option("--max-tokens", min=3, help="Longest response, in tokens.")]
 Cut = Annotated[bool, typer.Option("--cut", help="Let a bot see only the end of contexts that are too long for it.")]
 
 
-def decoding_of(
-    strategy: str,
-    beams: int,
-    length_penalty: float,
-    diversity_penalty: float,
-    top_p: float,
-    top_k: int,
-    temperature: float,
-    max_tokens: int,
-) -> Decoding:
-    """The options of the command line as decoding."""
-    from dialometer.generators.decoding import Decoding
+@dataclass(frozen=True)
+class DecodingOptions:
+    """How a bot's responses are found."""
 
-    return Decoding(
-        strategy=strategy,  # type: ignore[arg-type]
-        n_beams=beams,
-        length_penalty=length_penalty,
-        diversity_penalty=diversity_penalty,
-        top_p=top_p,
-        top_k=top_k,
-        temperature=temperature,
-        max_tokens=max_tokens,
-    )
+    strategy: Strategy = "beam"
+    beams: Annotated[int, typer.Option("--beams", min=1, help="Beams, with strategy beam.")] = 5
+    length_penalty: Annotated[
+        float, typer.Option("--length-penalty", min=0, help="Power of the length in a beam's score.")
+    ] = 1.0
+    diversity_penalty: Annotated[
+        float, typer.Option("--diversity-penalty", min=0, help="Taken off a beam's candidates by their rank.")
+    ] = 0.0
+    top_p: Annotated[float, typer.Option("--top-p", help="Share of the probability that is drawn from.")] = 0.9
+    top_k: Annotated[int, typer.Option("--top-k", min=0, help="Likeliest tokens that are drawn from; 0 for all.")] = 0
+    temperature: Annotated[
+        float, typer.Option("--temperature", help="Below 1 draws more of the likely, above 1 less.")
+    ] = 1.0
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=3, help="Longest response, in tokens.")] = 40
+
+    def decoding(self) -> Decoding:
+        """The options as the generators take them."""
+        from dialometer.generators.decoding import Decoding
+
+        return Decoding(
+            strategy=self.strategy,  # type: ignore[arg-type]
+            n_beams=self.beams,
+            length_penalty=self.length_penalty,
+            diversity_penalty=self.diversity_penalty,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+        )
 
 
 def named_bots(entries: list[str], device: str) -> dict[str, Bot]:

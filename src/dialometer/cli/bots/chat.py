@@ -9,33 +9,19 @@ from typing import Annotated
 
 import typer
 
-from dialometer.cli.bots._shared import (
-    Beams,
-    DiversityPenalty,
-    LengthPenalty,
-    MaxTokens,
-    Strategy,
-    Temperature,
-    TopK,
-    TopP,
-)
-from dialometer.cli.options import AsJson, Device, Seed
+from dialometer.cli.bots._shared import DecodingOptions
+from dialometer.cli.options import AsJson, Device, Seed, with_option_groups
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
 
     @app.command(name="chat", epilog="Example: dialometer bots chat hred --strategy sample --top-p 0.8")
+    @with_option_groups
     def chat(
         bot: Annotated[Path, typer.Argument(help="Folder or file of a trained bot.", show_default=False)],
-        strategy: Strategy = "beam",
-        beams: Beams = 5,
-        length_penalty: LengthPenalty = 1.0,
-        diversity_penalty: DiversityPenalty = 0.0,
-        top_p: TopP = 0.9,
-        top_k: TopK = 0,
-        temperature: Temperature = 1.0,
-        max_tokens: MaxTokens = 40,
+        *,
+        options: DecodingOptions,
         device: Device = "cpu",
         seed: Seed = 0,
         as_json: AsJson = False,
@@ -43,13 +29,10 @@ def add_to(app: typer.Typer) -> None:
         """Talk to a bot. An empty line or Ctrl+D ends the conversation; turns may also come from a pipe, one per line."""
         from rich.markup import escape
 
-        from dialometer.cli.bots._shared import decoding_of
         from dialometer.cli.console import results
         from dialometer.generators.bot import Bot
 
-        decoding = decoding_of(
-            strategy, beams, length_penalty, diversity_penalty, top_p, top_k, temperature, max_tokens
-        )
+        decoding = options.decoding()
         partner = Bot.load(bot, device)
         is_person = sys.stdin.isatty() and not as_json
         if is_person:

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.bots._shared import (
-    Beams,
-    DiversityPenalty,
-    LengthPenalty,
-    MaxTokens,
-    Strategy,
-    Temperature,
-    TopK,
-    TopP,
-)
-from dialometer.cli.options import AsJson, Device, Seed
+from dialometer.cli.bots._shared import DecodingOptions, Strategy
+from dialometer.cli.options import AsJson, Device, Seed, with_option_groups
 
 if TYPE_CHECKING:
     from dialometer.model.estimate import Estimate
@@ -39,10 +30,18 @@ LABELS = {
 }
 
 
+@dataclass(frozen=True)
+class GreedyOptions(DecodingOptions):
+    """By default the likeliest word each time: much is answered here."""
+
+    strategy: Strategy = "greedy"
+
+
 def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
 
     @app.command(name="evaluate", epilog="Example: dialometer bots evaluate seq2seq hred thred --corpus corpus")
+    @with_option_groups
     def evaluate(
         bots: Annotated[
             list[str], typer.Argument(metavar="BOT…", help="Bots, as PATH or NAME=PATH.", show_default=False)
@@ -51,14 +50,8 @@ def add_to(app: typer.Typer) -> None:
         split: Annotated[str, typer.Option("--split", help="train, validation or test.")] = "test",
         responses: Annotated[int, typer.Option("--responses", min=2, help="Contexts that are answered.")] = 1000,
         resamples: Annotated[int, typer.Option("--resamples", min=100, help="Bootstrap resamples.")] = 1000,
-        strategy: Strategy = "greedy",
-        beams: Beams = 5,
-        length_penalty: LengthPenalty = 1.0,
-        diversity_penalty: DiversityPenalty = 0.0,
-        top_p: TopP = 0.9,
-        top_k: TopK = 0,
-        temperature: Temperature = 1.0,
-        max_tokens: MaxTokens = 40,
+        *,
+        options: GreedyOptions,
         device: Device = "auto",
         seed: Seed = 0,
         as_json: AsJson = False,
@@ -67,14 +60,12 @@ def add_to(app: typer.Typer) -> None:
 
         With several bots, perplexities are also compared with that of the first, dialogue by dialogue.
         """
-        from dialometer.cli.bots._shared import decoding_of, named_bots
+        from dialometer.cli.bots._shared import named_bots
         from dialometer.cli.console import progress_bar
         from dialometer.generators.corpus import load_corpus
         from dialometer.generators.measures import measure, perplexity_ratio, take_sample
 
-        decoding = decoding_of(
-            strategy, beams, length_penalty, diversity_penalty, top_p, top_k, temperature, max_tokens
-        )
+        decoding = options.decoding()
         prepared = load_corpus(corpus)
         measured: dict[str, dict[str, Estimate]] = {}
         first = None
@@ -92,7 +83,7 @@ def add_to(app: typer.Typer) -> None:
             content = {"corpus": prepared.fingerprint, "split": split, "decoding": decoding.as_json(), "bots": rows}
             typer.echo(json.dumps(content, indent=2))
             return
-        _show(measured, split, len(sample.responses), strategy)
+        _show(measured, split, len(sample.responses), decoding.strategy)
 
 
 def _show(estimates: dict[str, dict[str, Estimate]], split: str, n_responses: int, strategy: str) -> None:

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli.bots._shared import (
-    Beams,
-    Cut,
-    DiversityPenalty,
-    LengthPenalty,
-    MaxTokens,
-    Strategy,
-    Temperature,
-    TopK,
-    TopP,
-)
-from dialometer.cli.options import AsJson, Device, Seed, Speakers
+from dialometer.cli.bots._shared import Cut, DecodingOptions
+from dialometer.cli.options import AsJson, Device, Seed, Speakers, with_option_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +24,7 @@ def add_to(app: typer.Typer) -> None:
         name="respond",
         epilog="Example: dialometer bots respond seq2seq hred thred --items corpus --contexts 51 --practice 1 --out items.jsonl",
     )
+    @with_option_groups
     def respond(
         bots: Annotated[
             list[str], typer.Argument(metavar="BOT…", help="Bots, as PATH or NAME=PATH.", show_default=False)
@@ -49,14 +40,8 @@ def add_to(app: typer.Typer) -> None:
             Path | None, typer.Option("--profanity", help="List of words; responses with one are reported and marked.")
         ] = None,
         cut: Cut = False,
-        strategy: Strategy = "beam",
-        beams: Beams = 5,
-        length_penalty: LengthPenalty = 1.0,
-        diversity_penalty: DiversityPenalty = 0.0,
-        top_p: TopP = 0.9,
-        top_k: TopK = 0,
-        temperature: Temperature = 1.0,
-        max_tokens: MaxTokens = 40,
+        *,
+        options: DecodingOptions,
         device: Device = "auto",
         seed: Seed = 0,
         as_json: AsJson = False,
@@ -67,16 +52,14 @@ def add_to(app: typer.Typer) -> None:
         Each item names the weights, the way of decoding and the seed that made its responses; a file beside the items holds
         the whole record of every bot.
         """
-        from dialometer.cli.bots._shared import decoding_of, named_bots
+        from dialometer.cli.bots._shared import named_bots
         from dialometer.errors import DialometerError
         from dialometer.generators.contexts import answer_items, read_contexts
         from dialometer.generators.filters import read_word_list
 
         if out.exists():
             raise DialometerError(f"'{out}' exists already", remedy="choose another name or remove it")
-        decoding = decoding_of(
-            strategy, beams, length_penalty, diversity_penalty, top_p, top_k, temperature, max_tokens
-        )
+        decoding = options.decoding()
         unwanted = read_word_list(profanity) if profanity else frozenset()
         contexts_read = read_contexts(items, n_contexts=contexts, n_turns=turns, seed=seed)
         bots_by_name = named_bots(bots, device)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dialometer.cli.options import Database, Speakers
 
 if TYPE_CHECKING:
     from dialometer.learned.cmade.neighbours import Features
@@ -36,7 +39,6 @@ PairsFile = Annotated[
         "and better.",
     ),
 ]
-ScaleEnds = Annotated[str, typer.Option("--scale", help="Ends of the scale that the files' ratings were given on.")]
 Criterion = Annotated[str, typer.Option("--criterion", help="Which criterion of a study; by default its first rating.")]
 EvaluatorDir = Annotated[
     Path, typer.Option("--evaluator", "-e", help="Folder of the evaluator that 'learn train' wrote.")
@@ -54,12 +56,23 @@ PoolingOption = Annotated[
 Precision = Annotated[str, typer.Option("--precision", help="auto, float32, bfloat16 or float16.")]
 
 
-def read(path: Path, scale: str, criterion: str, database: str) -> RatingSet:
-    """The rated dialogues of a file, folder or study."""
-    from dialometer.learned.data.rated import read_ratings
+@dataclass(frozen=True)
+class RatingOptions:
+    """How ratings are read."""
 
-    low, high = numbers(scale, 2, "--scale", "1,5")
-    return read_ratings(path, scale=(low, high), criterion=criterion, database=database)
+    scale: Annotated[str, typer.Option("--scale", help="Ends of the scale that the files' ratings were given on.")] = (
+        "1,5"
+    )
+    criterion: Criterion = ""
+    database: Database = ""
+    speakers: Speakers = None
+
+    def read(self, path: Path) -> RatingSet:
+        """The rated dialogues of a file, folder or study."""
+        from dialometer.learned.data.rated import read_ratings
+
+        low, high = numbers(self.scale, 2, "--scale", "1,5")
+        return read_ratings(path, scale=(low, high), criterion=self.criterion, database=self.database)
 
 
 def read_experts(path: Path | None, rated: Sequence[RatedDialogue]) -> list[DialoguePair]:

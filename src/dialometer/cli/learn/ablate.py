@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dialometer.cli.learn._shared import (
-    Criterion,
     Encoder,
     Epochs,
     PairsFile,
     PoolingOption,
     Precision,
+    RatingOptions,
     RatingsPath,
-    ScaleEnds,
     checked_options,
     numbers,
-    read,
     read_experts,
 )
-from dialometer.cli.options import Address, AsJson, Database, Device, EngineName, Seed, Speakers
+from dialometer.cli.options import Address, AsJson, Device, EngineName, Seed, with_option_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +45,7 @@ def add_to(app: typer.Typer) -> None:
         name="ablate",
         epilog="Example: dialometer learn ablate $DIALOMETER_DATA/convai2 --splits 10 --out ablation",
     )
+    @with_option_groups
     def ablate_(
         ratings: RatingsPath,
         pairs: PairsFile = None,
@@ -74,11 +73,9 @@ def add_to(app: typer.Typer) -> None:
         precision: Precision = "auto",
         engine: EngineName = "local",
         address: Address = "",
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Train and measure every row of the paper's table on the same grouped splits. Run again, it continues where it was.
 
@@ -100,7 +97,7 @@ def add_to(app: typer.Typer) -> None:
         n_epochs = tuple(int(n) for n in numbers(epochs, 3, "--epochs", "1,3,3"))
         staged = checked_options(StageOptions, k=k, n_epochs=n_epochs, training=training)
         options = checked_options(FitOptions, encoder=encoder, pooling=pooling, stages=staged)
-        data = read(ratings, scale, criterion, database)
+        data = source.read(ratings)
         experts = read_experts(pairs, data.rated)
         check_neighbours(len(data.rated), staged)
         divided = _splits(out, data.rated, splits or (1 if experts else 5), seed, experts)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, read, with_interval
-from dialometer.cli.options import AsJson, Database, Device, Seed, Speakers
+from dialometer.cli.learn._shared import RatingOptions, RatingsPath, with_interval
+from dialometer.cli.options import AsJson, Device, Seed, with_option_groups
 
 if TYPE_CHECKING:
     from dialometer.learned.gaussian.training import GaussianFit
@@ -23,6 +23,7 @@ def add_to(app: typer.Typer) -> None:
     @app.command(
         name="adapt", epilog="Example: dialometer learn adapt evaluator my-ratings.jsonl --out adapted-evaluator"
     )
+    @with_option_groups
     def adapt_(
         old: Annotated[
             Path,
@@ -36,11 +37,9 @@ def add_to(app: typer.Typer) -> None:
         ),
         seed: Seed = 0,
         device: Device = "auto",
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Adapt a trained evaluator to another domain by 20 to 200 ratings of it; the old ratings are not needed.
 
@@ -55,7 +54,7 @@ def add_to(app: typer.Typer) -> None:
 
         about = read_about(old)["about"]
         evaluator = require_gaussian(load_evaluator(old, device), str(old))
-        data = read(ratings, scale, criterion, database)
+        data = source.read(ratings)
         with working(device, None) as work:
             fitted = adapt_gaussian(evaluator, data.rated, seed=seed, about=about, work=work)
         save_gaussian(out, fitted)

@@ -8,24 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dialometer.cli.learn._shared import (
-    Criterion,
     Encoder,
     Epochs,
     FeaturesOf,
     OutFolder,
     PairsFile,
     PoolingOption,
+    RatingOptions,
     RatingsPath,
-    ScaleEnds,
     checked_options,
     command_line,
     features_of,
     numbers,
-    read,
     read_experts,
     write_report,
 )
-from dialometer.cli.options import AsJson, Cache, Database, Device, Seed, Speakers
+from dialometer.cli.options import AsJson, Cache, Device, Seed, with_option_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +39,7 @@ def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
 
     @app.command(name="curve", epilog="Example: dialometer learn curve ratings.jsonl --splits 10 --out curve")
+    @with_option_groups
     def curve_(
         ratings: RatingsPath,
         out: OutFolder = Path("curve"),
@@ -71,11 +70,9 @@ def add_to(app: typer.Typer) -> None:
         seed: Seed = 0,
         device: Device = "auto",
         cache: Cache = None,
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Remove ratings step by step, by their Shapley value or at random, and measure what the rest predicts.
 
@@ -101,7 +98,7 @@ def add_to(app: typer.Typer) -> None:
             )
         if train and evaluator is not None:
             raise DialometerError("--train and --evaluator exclude each other", remedy="give one of them")
-        rated = read(ratings, scale, criterion, database).rated
+        rated = source.read(ratings).rated
         experts = read_experts(pairs, rated)
         if experts:
             divided = [expert_split(rated, experts, name=f"experts-{n + 1}", seed=seed + n) for n in range(splits or 1)]

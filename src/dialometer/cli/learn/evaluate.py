@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, read
-from dialometer.cli.options import AsJson, Database, Device, Seed, Speakers
+from dialometer.cli.learn._shared import RatingOptions, RatingsPath
+from dialometer.cli.options import AsJson, Device, Seed, with_option_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +32,7 @@ def add_to(app: typer.Typer) -> None:
         epilog="Examples: dialometer learn evaluate $DIALOMETER_DATA/convai2 --splits 10 --out evaluation · "
         "dialometer learn evaluate my-ratings.jsonl --evaluator evaluator",
     )
+    @with_option_groups
     def evaluate_(
         ratings: RatingsPath,
         evaluator: Annotated[
@@ -54,11 +55,9 @@ def add_to(app: typer.Typer) -> None:
         ] = True,
         seed: Seed = 0,
         device: Device = "auto",
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Measure the best recipe, its parts and what it has to beat, in domain and out of it.
 
@@ -74,7 +73,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.experiments.plain_rows import gaussian_rows, plain_rows
         from dialometer.learned.experiments.trained_rows import TRAINED
 
-        rated = read(ratings, scale, criterion, database).rated
+        rated = source.read(ratings).rated
         if evaluator is not None:
             _check(evaluator, rated, seed, device, as_json=as_json)
             return

@@ -8,23 +8,22 @@ from typing import Annotated
 import typer
 
 from dialometer.cli.learn._shared import (
-    Criterion,
     FeaturesOf,
     OutFolder,
+    RatingOptions,
     RatingsPath,
-    ScaleEnds,
     command_line,
     features_of,
-    read,
     write_report,
 )
-from dialometer.cli.options import AsJson, Cache, Database, Device, Seed, Speakers
+from dialometer.cli.options import AsJson, Cache, Device, Seed, with_option_groups
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
 
     @app.command(name="noise", epilog="Example: dialometer learn noise ratings.jsonl --share 0.2 --repetitions 10")
+    @with_option_groups
     def noise_(
         ratings: RatingsPath,
         out: OutFolder = Path("noise"),
@@ -35,11 +34,9 @@ def add_to(app: typer.Typer) -> None:
         seed: Seed = 0,
         device: Device = "auto",
         cache: Cache = None,
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Change a share of the ratings, uniformly or towards a J, and measure how well each detector finds the changed ones.
 
@@ -51,7 +48,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.experiments.noise import check_share, noise_experiment
 
         check_share(share)
-        rated = read(ratings, scale, criterion, database).rated
+        rated = source.read(ratings).rated
         with working(device, cache) as work:
             detections = noise_experiment(
                 rated,

@@ -9,17 +9,15 @@ from typing import Annotated
 import typer
 
 from dialometer.cli.learn._shared import (
-    Criterion,
     FeaturesOf,
     PairsFile,
+    RatingOptions,
     RatingsPath,
-    ScaleEnds,
     command_line,
     features_of,
-    read,
     read_experts,
 )
-from dialometer.cli.options import Address, AsJson, Cache, Database, Device, EngineName, Seed, Speakers
+from dialometer.cli.options import Address, AsJson, Cache, Device, EngineName, Seed, with_option_groups
 
 
 def add_to(app: typer.Typer) -> None:
@@ -29,6 +27,7 @@ def add_to(app: typer.Typer) -> None:
         name="noisy",
         epilog="Examples: dialometer learn noisy ratings.jsonl --out noisy.html · dialometer learn noisy my-study --flag",
     )
+    @with_option_groups
     def noisy_(
         ratings: RatingsPath,
         pairs: PairsFile = None,
@@ -44,11 +43,9 @@ def add_to(app: typer.Typer) -> None:
         address: Address = "",
         device: Device = "auto",
         cache: Cache = None,
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Find the ratings that do most harm to an evaluator, and show each with its dialogue and its nearest neighbours.
 
@@ -62,7 +59,7 @@ def add_to(app: typer.Typer) -> None:
 
         if is_flagged and not (ratings / "study.yaml").exists():
             raise DialometerError("--flag needs the folder of a study", where=str(ratings), remedy="leave --flag out")
-        rated = read(ratings, scale, criterion, database).rated
+        rated = source.read(ratings).rated
         experts = read_experts(pairs, rated)
         with working(device, cache) as work, engine_of(engine, address) as opened:
             valued = value_ratings(
@@ -82,7 +79,7 @@ def add_to(app: typer.Typer) -> None:
         if is_flagged:
             from dialometer.learned.store_in_study import flag_noisy
 
-            n_new = flag_noisy(ratings, lowest_rated, database=database)
+            n_new = flag_noisy(ratings, lowest_rated, database=source.database)
         if as_json:
             typer.echo(json.dumps(noisy_rows(lowest_rated), ensure_ascii=False, indent=2))
             return

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, media_left_out, read
-from dialometer.cli.options import AsJson, Database, Seed, Speakers
+from dialometer.cli.learn._shared import RatingOptions, RatingsPath, media_left_out
+from dialometer.cli.options import AsJson, Seed, with_option_groups
 
 if TYPE_CHECKING:
     from dialometer.learned.data.sampled_pairs import PairRules, SampledPairs
@@ -55,6 +55,7 @@ def add_to(app: typer.Typer) -> None:
         epilog="Examples: dialometer learn pairs ratings.jsonl --n 400 --out experts · then: dialometer serve experts · "
         "dialometer learn ablate ratings.jsonl --pairs experts",
     )
+    @with_option_groups
     def pairs_(
         ratings: RatingsPath,
         out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="New folder for the study.")],
@@ -77,11 +78,9 @@ def add_to(app: typer.Typer) -> None:
         ] = None,
         same_system: Annotated[bool, typer.Option("--same-system", help="Only pairs of one system.")] = False,
         seed: Seed = 0,
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Draw pairs of rated dialogues and write a study in which experts choose the better one, or "cannot tell".
 
@@ -105,7 +104,7 @@ def add_to(app: typer.Typer) -> None:
             is_same_system=same_system,
             seed=seed,
         )
-        sampled = sample_pairs(read(ratings, scale, criterion, database).rated, rules)
+        sampled = sample_pairs(source.read(ratings).rated, rules)
         _write(out, sampled, rules, experts, ratings.name)
         _tell(out, sampled, as_json=as_json)
 

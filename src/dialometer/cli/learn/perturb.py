@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, read
-from dialometer.cli.options import AsJson, Database, Device, Seed, Speakers
+from dialometer.cli.learn._shared import RatingOptions, RatingsPath
+from dialometer.cli.options import AsJson, Device, Seed, with_option_groups
 
 if TYPE_CHECKING:
     from dialometer.model.dialogue import Dialogue
@@ -19,6 +19,7 @@ def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
 
     @app.command(name="perturb", epilog="Example: dialometer learn perturb ratings.jsonl --n 2 --evaluator evaluator")
+    @with_option_groups
     def perturb_(
         ratings: RatingsPath,
         n: Annotated[int, typer.Option("--n", min=1, help="How many dialogues to show.")] = 1,
@@ -28,11 +29,9 @@ def add_to(app: typer.Typer) -> None:
         ] = None,
         seed: Seed = 0,
         device: Device = "auto",
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Show real dialogues and their fakes: one utterance, of the user or of the system, replaced by one from elsewhere.
 
@@ -42,7 +41,7 @@ def add_to(app: typer.Typer) -> None:
 
         from dialometer.learned.cmade.stages import REPLACED, fake_dialogues
 
-        dialogues = [row.dialogue for row in read(ratings, scale, criterion, database).rated]
+        dialogues = [row.dialogue for row in source.read(ratings).rated]
         rng = np.random.default_rng([seed, 1])
         fakes = fake_dialogues(dialogues, rng)
         chosen = np.sort(np.random.default_rng(seed).permutation(len(dialogues))[:n]).tolist()

@@ -8,19 +8,17 @@ from typing import Annotated
 import typer
 
 from dialometer.cli.learn._shared import (
-    Criterion,
     FeaturesOf,
     OutFolder,
     PairsFile,
+    RatingOptions,
     RatingsPath,
-    ScaleEnds,
     command_line,
     features_of,
-    read,
     read_experts,
     write_report,
 )
-from dialometer.cli.options import AsJson, Cache, Database, Device, Seed, Speakers
+from dialometer.cli.options import AsJson, Cache, Device, Seed, with_option_groups
 
 
 def add_to(app: typer.Typer) -> None:
@@ -30,6 +28,7 @@ def add_to(app: typer.Typer) -> None:
         name="ratings",
         epilog="Examples: dialometer learn ratings ratings.jsonl · dialometer learn ratings my-study --pairs experts.csv",
     )
+    @with_option_groups
     def ratings_(
         ratings: RatingsPath,
         pairs: PairsFile = None,
@@ -42,11 +41,9 @@ def add_to(app: typer.Typer) -> None:
         seed: Seed = 0,
         device: Device = "auto",
         cache: Cache = None,
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Look at ratings before learning from them: the J of self-reported ratings, and disagreement by rating gap.
 
@@ -60,7 +57,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.cmade.neighbours import knn_smooth
         from dialometer.learned.data.splits import groups_of
 
-        data = read(ratings, scale, criterion, database)
+        data = source.read(ratings)
         rated = data.rated
         experts = read_experts(pairs, rated)
         values = np.array([row.rating for row in rated])

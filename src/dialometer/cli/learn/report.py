@@ -7,17 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dialometer.cli.learn._shared import (
-    Criterion,
-    OutFolder,
-    RatingsPath,
-    ScaleEnds,
-    command_line,
-    read,
-    read_aspects,
-    write_report,
-)
-from dialometer.cli.options import AsJson, Cache, Database, Device, Seed, Speakers
+from dialometer.cli.learn._shared import OutFolder, RatingOptions, RatingsPath, command_line, read_aspects, write_report
+from dialometer.cli.options import AsJson, Cache, Device, Seed, with_option_groups
 
 
 def add_to(app: typer.Typer) -> None:
@@ -28,6 +19,7 @@ def add_to(app: typer.Typer) -> None:
         epilog="Examples: dialometer learn report ratings.jsonl --out evaluator-report · "
         "dialometer learn report my-study --aspects words,behaviour",
     )
+    @with_option_groups
     def report_(
         ratings: RatingsPath,
         out: OutFolder = Path("evaluator-report"),
@@ -37,11 +29,9 @@ def add_to(app: typer.Typer) -> None:
         seed: Seed = 0,
         device: Device = "auto",
         cache: Cache = None,
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Report on an evaluator of these ratings: how often it is right on held-out users, and whom it does not trust.
 
@@ -52,7 +42,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.experiments.evaluator_report import evaluator_report
 
         looked_at = read_aspects(aspects)
-        data = read(ratings, scale, criterion, database)
+        data = source.read(ratings)
         with working(device, cache) as work:
             report = evaluator_report(
                 data.rated,

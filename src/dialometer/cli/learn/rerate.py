@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialometer.cli.learn._shared import Criterion, RatingsPath, ScaleEnds, media_left_out, read
-from dialometer.cli.options import AsJson, Database, Seed, Speakers
+from dialometer.cli.learn._shared import RatingOptions, RatingsPath, media_left_out
+from dialometer.cli.options import AsJson, Seed, with_option_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +52,7 @@ def add_to(app: typer.Typer) -> None:
         name="rerate",
         epilog="Example: dialometer learn rerate ratings.jsonl --n 50 --out again · dialometer serve again",
     )
+    @with_option_groups
     def rerate_(
         ratings: RatingsPath,
         out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="New folder for the study.")],
@@ -59,11 +60,9 @@ def add_to(app: typer.Typer) -> None:
         least: Annotated[float, typer.Option("--least", min=1, max=5, help="Lowest rating of the user, 1 to 5.")] = 5.0,
         experts: Annotated[int, typer.Option("--experts", min=1, help="Experts who rate every dialogue.")] = 1,
         seed: Seed = 0,
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Draw dialogues that users rated highly and write a study in which experts rate them again, from 1 to 5.
 
@@ -75,7 +74,7 @@ def add_to(app: typer.Typer) -> None:
 
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise DialometerError(f"'{out}' exists and is not an empty folder", remedy="choose another name")
-        fitting = [row for row in read(ratings, scale, criterion, database).rated if row.rating >= least]
+        fitting = [row for row in source.read(ratings).rated if row.rating >= least]
         if len(fitting) < n:
             remedy = "ask for fewer, or lower --least"
             raise NotEnoughData(f"{len(fitting)} dialogues are rated {least:g} or more, {n} are wanted", remedy=remedy)

@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dialometer.cli.learn._shared import (
-    Criterion,
     Encoder,
     Epochs,
     PairsFile,
     PoolingOption,
     Precision,
+    RatingOptions,
     RatingsPath,
-    ScaleEnds,
     checked_options,
     numbers,
-    read,
     read_aspects,
     read_experts,
     with_interval,
 )
-from dialometer.cli.options import AsJson, Database, Device, Seed, Speakers
+from dialometer.cli.options import AsJson, Device, Seed, with_option_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +48,7 @@ def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
 
     @app.command(name="train", epilog=EPILOG)
+    @with_option_groups
     def train_(
         ratings: RatingsPath,
         pairs: PairsFile = None,
@@ -90,11 +89,9 @@ def add_to(app: typer.Typer) -> None:
         device: Device = "auto",
         pooling: PoolingOption = "mean",
         precision: Precision = "auto",
-        scale: ScaleEnds = "1,5",
-        criterion: Criterion = "",
-        database: Database = "",
+        *,
+        source: RatingOptions,
         as_json: AsJson = False,
-        speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
         """Train an evaluator on rated dialogues. Run again after an interruption: it continues to the same result.
 
@@ -103,7 +100,7 @@ def add_to(app: typer.Typer) -> None:
         """
         _check_recipe(recipe)
         chosen = () if stages == "none" else tuple(int(number) for number in _stage_numbers(stages))
-        rating_set = read(ratings, scale, criterion, database)
+        rating_set = source.read(ratings)
         if recipe == "best" or (recipe == "auto" and _is_too_little(len(rating_set.rated), chosen, k)):
             _train_gaussian(rating_set, pairs, out, seed, device, read_aspects(aspects), as_json=as_json)
             return
