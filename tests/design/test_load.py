@@ -9,6 +9,7 @@ import yaml
 from dialometer.design.load import check_study, load_study
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError, StudyError, UnknownName
+from dialometer.model.recruitment import Recruitment
 
 GOOD = """\
 dialometer: 1
@@ -359,3 +360,9 @@ def test_a_text_with_more_responses_than_items_show_is_noticed(tmp_path):
 def test_a_role_that_is_a_list_is_told_not_raised(study_dir):
     edit(study_dir, "{A: person, B: person}", "{A: [person], B: person}")
     assert any("speakers" in (p.field or "") for p in problems(study_dir))
+
+
+def test_raters_cost_their_pay_and_the_fee():
+    recruitment = Recruitment(pay_cents=125_000, fee_percent=20)
+    assert recruitment.pay == "1,250.00 USD"
+    assert recruitment.cost_cents(3) == pytest.approx(450_000)

@@ -64,6 +64,16 @@ def test_a_form_that_is_sent_twice_begins_one_session(query, make_study, site):
         assert there.only_session().step == 1
 
 
+def test_the_first_page_and_the_consent_name_the_same_minutes_and_pay(make_study, site):
+    there = site(make_study(recruitment={"minutes": 12.4, "pay_cents": 125, "currency": "EUR"}))
+    browser = there.browser().get("/")
+    first = browser.page
+    consent = browser.send().page
+    assert "13 minutes" in first
+    assert "13 minutes" in consent
+    assert "1.25 EUR" in first
+
+
 def test_who_declines_at_the_link_leaves_that_somebody_declined(make_study, site):
     there = site(make_study(recruitment={"platform": "prolific"}))
     browser = there.browser().get("/", **PROLIFIC)

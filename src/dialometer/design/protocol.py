@@ -54,7 +54,7 @@ def _protocol(study: Study) -> Protocol:
     per_rater = _n_judgments_per_rater(study)
     minutes = spec.recruitment.minutes or estimate_minutes(study)
     pay = spec.recruitment.pay_cents
-    cost = None if n_raters is None else math.ceil(n_raters * pay * (1 + spec.recruitment.fee_percent / 100))
+    cost = None if n_raters is None else math.ceil(spec.recruitment.cost_cents(n_raters))
     return Protocol(
         conditions=tuple(study.cell_label(cell) for cell in study.cells),
         shown=tuple(shown_words(study)),
@@ -228,6 +228,11 @@ def estimate_minutes(study: Study) -> float:
     """Minutes a careful rater needs, over conditions: reading everything once and answering every field."""
     times_s = [_session_s(study, condition) for condition in study.cells]
     return max(1.0, round(sum(times_s) / len(times_s) / 60, 1))
+
+
+def announced_minutes(study: Study) -> int:
+    """The whole minutes that raters and platforms are told."""
+    return math.ceil(study.spec.recruitment.minutes or estimate_minutes(study))
 
 
 def _session_s(study: Study, condition: Condition) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dialometer.design.pairs import Segment, inspect_pair
-from dialometer.design.protocol import WORDS_PER_SECOND, chat_seconds, estimate_minutes, item_seconds
+from dialometer.design.protocol import WORDS_PER_SECOND, announced_minutes, chat_seconds, item_seconds
 from dialometer.flow.language import Language
 from dialometer.flow.steps import Path, Step, block_of, comprehension_rule
 from dialometer.model.design import Presentation
@@ -421,12 +421,11 @@ def fill(study: Study, shown: Presentation, text: str, words: Mapping[str, str] 
     """The text with its placeholders filled in; unknown ones were refused when the study was loaded."""
     if "{{" not in text:
         return text
-    recruitment = study.spec.recruitment
     values = {
         "title": study.spec.title,
         "contact": study.spec.contact,
-        "minutes": f"{recruitment.minutes or estimate_minutes(study):.0f}",
-        "pay": f"{recruitment.pay_cents / 100:.2f} {recruitment.currency}",
+        "minutes": str(announced_minutes(study)),
+        "pay": study.spec.recruitment.pay,
         **(words or {}),
         **shown.variables,
     }

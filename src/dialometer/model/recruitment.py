@@ -12,6 +12,11 @@ from dialometer.model.qualifications import Qualifications
 Preset = Literal["connect", "sona", "mturk"]
 
 
+def money(cents: float, currency: str) -> str:
+    """An amount in words, such as "1,250.00 USD"."""
+    return f"{cents / 100:,.2f} {currency}"
+
+
 class Recruitment(Part):
     """Where raters come from, what they are paid and how many are wanted."""
 
@@ -52,6 +57,15 @@ class Recruitment(Part):
     arrivals_per_minute: int | None = Field(
         default=None, ge=1, description="The most raters who can start within a minute; the server's limit by default."
     )
+
+    def cost_cents(self, n_raters: int = 1) -> float:
+        """What finished raters cost: their pay and what the platform takes on top."""
+        return n_raters * self.pay_cents * (100 + self.fee_percent) / 100
+
+    @property
+    def pay(self) -> str:
+        """What a finished rater is paid, in words."""
+        return money(self.pay_cents, self.currency)
 
     @model_validator(mode="after")
     def _preset_fits(self) -> Recruitment:

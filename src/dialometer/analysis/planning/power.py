@@ -218,13 +218,14 @@ class PowerAnalysis:
             raise NotEnoughData(f"{setting.n_raters} raters are too few for any test", remedy="try more raters")
         n = len(p_values)
         numbers = protocol(self.study)
-        per_rater = self.study.spec.recruitment.pay_cents * (1 + self.study.spec.recruitment.fee_percent / 100)
         return PowerPoint(
             setting,
             proportion(int(hits.any(axis=1).sum()), n, label="any difference"),
             proportion(int(hits.all(axis=1).sum()), n, label="all differences"),
             {label: proportion(int(hits[:, i].sum()), n, label=label) for i, label in enumerate(labels)},
-            math.ceil(setting.n_raters * per_rater) if numbers.cost_cents is not None else None,
+            math.ceil(self.study.spec.recruitment.cost_cents(setting.n_raters))
+            if numbers.cost_cents is not None
+            else None,
             numbers.currency,
         )
 

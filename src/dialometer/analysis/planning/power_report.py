@@ -12,6 +12,7 @@ from dialometer.analysis.planning.simulated_study import Assumptions, n_items_of
 from dialometer.analysis.shared.comparisons import comparison_title, primary_comparison
 from dialometer.design.adaptive import floor_of
 from dialometer.design.lock import fingerprint
+from dialometer.model.recruitment import money
 from dialometer.model.report import Cell, Column, Figure, Headline, Method, Report, Section, Summary, Table
 from dialometer.model.study import Study
 from dialometer.report.charts.lines import LinePoint, lines
@@ -36,7 +37,7 @@ def items_words(study: Study, n_items: int) -> str:
 
 def cost_words(point: PowerPoint) -> str:
     """What the raters of a design cost; empty where the study pays nothing."""
-    return "" if point.cost_cents is None else f"{point.cost_cents / 100:,.2f} {point.currency}"
+    return "" if point.cost_cents is None else money(point.cost_cents, point.currency)
 
 
 def _what(result: PowerResult) -> str:

@@ -30,6 +30,7 @@ from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import KIND_WORDS
 from dialometer.model.quality import QualityRule
+from dialometer.model.recruitment import money
 from dialometer.model.report import Method
 from dialometer.model.study import Study
 from dialometer.quality.gold import Gold, gold_items
@@ -281,8 +282,7 @@ def _sampling(study: Study, n_raters: int, power: PlannedPower | None, n_collect
     yield "Existing data", existing
     lines = [f"Raters are recruited by: {spec.recruitment.preset or spec.recruitment.platform}."]
     if spec.recruitment.pay_cents:
-        pay = f"{spec.recruitment.pay_cents / 100:.2f} {spec.recruitment.currency}"
-        lines.append(f"They are paid {pay} for about {numbers.minutes_per_rater:g} minutes.")
+        lines.append(f"They are paid {spec.recruitment.pay} for about {numbers.minutes_per_rater:g} minutes.")
     if numbers.qualifications:
         lines.append(f"Raters must meet these qualifications: {'; '.join(numbers.qualifications)}.")
     for question in spec.screening:
@@ -327,7 +327,7 @@ def _stops(study: Study) -> str:
     if rule.futile:
         reasons.append(f"the predicted chance of deciding it by the end is below {percent(rule.futile)}")
     if rule.budget_cents:
-        reasons.append(f"{rule.budget_cents / 100:,.2f} {study.spec.recruitment.currency} are spent")
+        reasons.append(f"{money(rule.budget_cents, study.spec.recruitment.currency)} are spent")
     when = f", checked after every {rule.every} raters" if declared.looks == "anytime" else ""
     return f", or earlier when {listed(reasons, conjunction='or')}{when}. {sure}"
 

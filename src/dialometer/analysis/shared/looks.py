@@ -169,7 +169,7 @@ def paid_cents(data: StudyData, n: int) -> int:
     ended = pl.col("started_at_ms") + (1000 * pl.col("duration_s").fill_null(0)).cast(pl.Int64)
     counts = data.sessions.filter(is_done).sort(ended, maintain_order=True).select((~pl.col("is_excluded")).cum_sum())
     n_paid = int((counts.to_series() < n).sum()) + 1
-    return math.ceil(n_paid * spec.pay_cents * (1 + spec.fee_percent / 100))
+    return math.ceil(spec.cost_cents(n_paid))
 
 
 def chance_to_decide(tested: DeclaredHypothesis, look: SequentialLook) -> float:

@@ -6,7 +6,6 @@ The group's name is the platform's name, so that the same commands serve every r
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -112,7 +111,7 @@ def draft(
     """Create a draft study on the platform."""
     from dialometer.cli.console import results
     from dialometer.cli.recruit._ledger import Ledger
-    from dialometer.design.protocol import protocol
+    from dialometer.design.protocol import announced_minutes, protocol
 
     study = open_study(folder)
     numbers = protocol(study)
@@ -141,8 +140,7 @@ def draft(
         typer.echo(json.dumps({"is_live": live, "sent" if live else "would_send": payload, "study": content}, indent=2))
         return
     n_raters = places or numbers.n_raters
-    reward = f"{study.spec.recruitment.pay_cents / 100:.2f} {study.spec.recruitment.currency}"
-    results.print(f"{n_raters} raters, {math.ceil(numbers.minutes_per_rater)} minutes, {reward} each")
+    results.print(f"{n_raters} raters, {announced_minutes(study)} minutes, {study.spec.recruitment.pay} each")
     if live:
         results.print(f"Draft [bold]{content['id']}[/] is on {platform.label}. Look at it there, then run 'publish'.")
     else:

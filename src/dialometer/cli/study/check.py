@@ -10,6 +10,7 @@ import typer
 
 from dialometer.cli.options import AsJson, StudyDir
 from dialometer.model.file_names import DATABASE_FILE
+from dialometer.model.recruitment import money
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -211,7 +212,7 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
     if numbers.cost_cents is not None and numbers.pay_per_hour_cents is not None:
         table.add_row(
             "Cost",
-            f"{numbers.cost_cents / 100:,.2f} {numbers.currency}, {numbers.pay_per_hour_cents / 100:.2f} an hour",
+            f"{money(numbers.cost_cents, numbers.currency)}, {numbers.pay_per_hour_cents / 100:.2f} an hour",
         )
     verdict = ": no errors" if spec.title[-1].isalnum() else " No errors"
     results.print(f"\n[bold]{escape(spec.title)}[/]{verdict}\n")

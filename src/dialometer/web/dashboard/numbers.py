@@ -212,7 +212,7 @@ def _rules(study: Study, store: Store, sessions: set[str]) -> list[RuleCounts]:
 def _money(study: Study, marks: Sequence[SessionMark], counts: SessionCounts, quota: int | None, at_ms: int) -> Money:
     """Finished sessions are paid, excluded ones too; the forecast adds those that will have to replace excluded ones."""
     pay = study.spec.recruitment
-    per_rater = pay.pay_cents * (1 + pay.fee_percent / 100)
+    per_rater = pay.cost_cents()
     wanted = raters_wanted(study, quota)
     missing = None if wanted is None else max(0, wanted - counts.valid)
     share_kept = counts.valid / counts.finished if counts.finished else 1.0

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 
-from dialometer.design.protocol import estimate_minutes
+from dialometer.design.protocol import announced_minutes
 from dialometer.flow.chat import MAX_MESSAGE_LENGTH
 from dialometer.flow.engine import Flow
 from dialometer.flow.language import Language
@@ -274,8 +273,8 @@ class Pages:
             csrf=csrf,
             hidden=hidden or {},
             languages=language_choices(languages, self.language.tag, root_path, hidden or {}),
-            minutes=math.ceil(recruitment.minutes or estimate_minutes(self.study)),
-            pay=f"{recruitment.pay_cents / 100:.2f} {recruitment.currency}" if recruitment.pay_cents else "",
+            minutes=announced_minutes(self.study),
+            pay=recruitment.pay if recruitment.pay_cents else "",
             scripts=["send.js"],
         )
 

@@ -74,9 +74,9 @@ def _money(data: StudyData, n_paid: int, minutes: Estimate, per: tuple[str, int]
     if not pay.pay_cents:
         return [("Pay", "none declared")]
     fee = f" and {pay.fee_percent:g}% for the platform" if pay.fee_percent else ""
-    total = n_paid * pay.pay_cents / 100 * (1 + pay.fee_percent / 100)
+    total = pay.cost_cents(n_paid) / 100
     rows = [
-        ("Pay", f"{number(pay.pay_cents / 100)} {pay.currency} for each session{fee}"),
+        ("Pay", f"{pay.pay} for each session{fee}"),
         ("Total cost", f"{number(total)} {pay.currency}"),
     ]
     if per is not None and per[1] > 1:

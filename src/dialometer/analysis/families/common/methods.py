@@ -227,7 +227,7 @@ class _Cost:
 def _cost(result: MethodResult, helper_pay_per_hour: float | None) -> _Cost:
     """Wizards are paid by the hour, as raters are if nothing else is said."""
     pay = result.data.study.spec.recruitment
-    rater = pay.pay_cents / 100 * (1 + pay.fee_percent / 100) if pay.pay_cents else None
+    rater = pay.cost_cents() / 100 if pay.pay_cents else None
     if result.n_people == 1 or not result.minutes.is_known:
         return _Cost(rater, None, pay.currency)
     usual = None if rater is None else pay.pay_cents / 100 * 60 / (pay.minutes or result.minutes.value)

@@ -152,7 +152,7 @@ def _figure(plan: Planned, on: str) -> Figure:
 
 def _designs(plan: Planned, recruitment: Recruitment, on: str) -> Table:
     """Raters (and their pay) that each wanted precision takes with so many items, and the cheapest of these designs."""
-    per_item = recruitment.pay_cents / 100 * (1 + recruitment.fee_percent / 100) / plan.load
+    per_item = recruitment.cost_cents() / 100 / plan.load
     numbers = _item_numbers(plan.study)
     body: list[tuple[Cell, ...]] = []
     for margin in plan.margins:
