@@ -12,7 +12,7 @@ from html import escape
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Figure, Report, Table, Turns
 from dialometer.report.formats.html_page import html_page, html_part
-from dialometer.report.numbers import digits_of, write_ends, write_p
+from dialometer.report.numbers import digits_of, write_confidence, write_ends, write_p
 from dialometer.report.theme import fragment_style
 
 _HEIGHT_PX = 720
@@ -53,7 +53,7 @@ def estimate_html(estimate: Estimate) -> str:
     value, low, high = write_ends(estimate, digits_of(estimate, 3))
     text = f"<b>{value}</b>"
     if estimate.has_interval:
-        text += f" ({estimate.confidence:.0%} confidence interval {low} to {high})"
+        text += f" ({write_confidence(estimate.confidence)} confidence interval {low} to {high})"
     if not math.isnan(estimate.p_value):
         text += f", {escape(write_p(estimate.p_value))}"
     small = "; ".join([f"{estimate.method}, n = {estimate.n:,}", *estimate.notes])

@@ -55,6 +55,11 @@ def write_percent(share: float, n_digits: int = 0) -> str:
     return f"{write_number(100 * share, n_digits)}%"
 
 
+def write_confidence(confidence: float) -> str:
+    """ "95%" for 0.95."""
+    return f"{100 * confidence:g}%"
+
+
 def write_p(p: float, *, is_bare: bool = False) -> str:
     """``p < .001`` or ``p = .023``; bare, for a column that is headed p, ``< .001`` or ``.023``.
 
@@ -206,7 +211,9 @@ def write_headline(headline: Headline) -> WrittenHeadline:
         return WrittenHeadline(NOT_ENOUGH, "", "", "", estimate.notes if estimate else (), is_known=False)
     is_percent = estimate.unit in SHARE_UNITS
     words = write_estimate(estimate, is_percent=is_percent)
-    confidence = f"{100 * estimate.confidence:g}% confidence interval {words.interval}" if words.interval else ""
+    confidence = (
+        f"{write_confidence(estimate.confidence)} confidence interval {words.interval}" if words.interval else ""
+    )
     p = float(estimate.details.get("p_adjusted", estimate.p_value))  # as in the tables of confirmatory tests
     test = "" if math.isnan(p) else write_p(p)
     return WrittenHeadline(

@@ -18,6 +18,7 @@ from dialometer.report.numbers import (
     RATIO_UNITS,
     Written,
     shared_digits,
+    write_confidence,
     write_estimate,
     write_number,
     write_p,
@@ -140,9 +141,9 @@ def describe(estimate: Estimate) -> str:
 
 def interval_words(estimate: Estimate) -> str:
     """How the interval was made."""
-    words = f"{100 * estimate.confidence:g}% confidence interval"
+    words = f"{write_confidence(estimate.confidence)} confidence interval"
     if estimate.interval_method == SHUFFLES:
-        words = f"in brackets the middle {100 * estimate.confidence:g}% of the shuffles"
+        words = f"in brackets the middle {write_confidence(estimate.confidence)} of the shuffles"
     elif estimate.interval_method:
         words += f": {estimate.interval_method}"
     if estimate.n_resamples:

@@ -12,6 +12,7 @@ from dialometer.model.study import LANGUAGE, REASON, Criterion, Question, Study
 from dialometer.report.numbers import (
     digits_of,
     shared_digits,
+    write_confidence,
     write_ends,
     write_estimate,
     write_number,
@@ -42,7 +43,7 @@ def listed(names: Iterable[str], *, most: int = 12, conjunction: str = "and") ->
 
 def confidence_words(confidence: float) -> str:
     """ "95%" for 0.95."""
-    return f"{100 * confidence:g}%"
+    return write_confidence(confidence)
 
 
 def with_interval(estimate: Estimate, *, unit: str = "", is_percent: bool = False, n_digits: int = 2) -> str:

@@ -13,7 +13,7 @@ from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.base.wording import inside, listed, n_of, percent, question_label
+from dialometer.analysis.base.wording import confidence_words, inside, listed, n_of, percent, question_label
 from dialometer.analysis.families.common.assignment import method as assignment_method
 from dialometer.analysis.families.ratings.declared import is_about_ratings
 from dialometer.analysis.planning.power import DEFAULT, Setting, simulate_tests
@@ -408,8 +408,8 @@ def _analysis(study: Study, methods: Sequence[Method]) -> Parts:
     }
     yield (
         "Inference criteria",
-        f"Confidence intervals of {declared.confidence:.0%}; p-values below {1 - declared.confidence:.2g} count. Several tests of a "
-        f"comparison are corrected by {correction[declared.correction]}. Bootstrap confidence intervals use "
+        f"Confidence intervals of {confidence_words(declared.confidence)}; p-values below {1 - declared.confidence:.2g} count. "
+        f"Several tests of a comparison are corrected by {correction[declared.correction]}. Bootstrap confidence intervals use "
         f"{declared.n_resamples:,} resamples with the study's seed. {about_items[declared.items]}{model}{_verdicts(study)}",
     )
     yield "Data exclusion", "\n".join(map(_rule, spec.quality))

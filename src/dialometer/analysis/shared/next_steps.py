@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from scipy import stats
 
-from dialometer.analysis.base.wording import listed, n_of, value_only
+from dialometer.analysis.base.wording import listed, n_of, percent, value_only
 from dialometer.analysis.shared.comparisons import p_adjusted
 from dialometer.analysis.shared.effect_words import is_tie
 from dialometer.analysis.shared.equivalence import has_margin
@@ -140,7 +140,7 @@ def _collect(main: DeclaredHypothesis, n_raters: int, n_items: int) -> str:
         rest = ", which is enough for this hypothesis; the others need more"
     return (
         f"If {size} as large as estimated here, about {_design(main, factor, left, n_raters, n_items)} would show {shows} with "
-        f"{POWER:.0%} power{rest}. Check this with dialometer power before collecting."
+        f"{percent(POWER)} power{rest}. Check this with dialometer power before collecting."
     )
 
 

@@ -26,13 +26,14 @@ N_CHARACTERS = 120
 def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str], by_group: Sequence[GroupScores] = ()) -> None:
     """Metrics by judge, on answerable and on all questions, then who differs from whom, then what it all means."""
     from dialometer.cli.console import results
+    from dialometer.report.numbers import write_confidence
     from dialometer.retrieval.evaluation import DEFINITIONS, MISLEADING
 
     how = evaluation.resampling
     dialogues = f"{evaluation.n_dialogues} dialogue{'' if evaluation.n_dialogues == 1 else 's'}"
     results.print(
         f"{evaluation.n_questions} questions from {dialogues}. Values in percent; below each the "
-        f"{100 * how.confidence:g}% bootstrap interval over {how.by} ({how.n_resamples} resamples, seed {how.seed}).",
+        f"{write_confidence(how.confidence)} bootstrap interval over {how.by} ({how.n_resamples} resamples, seed {how.seed}).",
         soft_wrap=True,
     )
     for judge in evaluation.judges:
@@ -169,7 +170,7 @@ def _differences(evaluation: Evaluation, judge: str, labels: Mapping[str, str]) 
     from rich.table import Table
 
     from dialometer.cli.console import results
-    from dialometer.report.numbers import write_p
+    from dialometer.report.numbers import write_confidence, write_p
     from dialometer.retrieval.selection import CROWD
 
     pairs = [pair for pair in evaluation.comparisons if pair.judge == judge and CROWD not in (pair.first, pair.second)]
@@ -179,7 +180,7 @@ def _differences(evaluation: Evaluation, judge: str, labels: Mapping[str, str]) 
     table = Table(
         f"{pairs[0].metric}: the best against the others, paired",
         "points",
-        f"{100 * evaluation.resampling.confidence:g}%",
+        write_confidence(evaluation.resampling.confidence),
         "p (Holm)",
         box=None,
         pad_edge=False,

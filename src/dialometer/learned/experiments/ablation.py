@@ -40,6 +40,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.neural.device import choose_device
 from dialometer.neural.engines import LOCAL, Engine
 from dialometer.neural.work import Report, silent
+from dialometer.report.numbers import write_percent
 
 Floats = NDArray[np.float64]
 _Shared = tuple[Sequence[RatedDialogue], FitOptions, Sequence[DialoguePair], str]
@@ -310,7 +311,7 @@ def cells(line: AblationLine) -> list[str]:
     accuracies = [_plus_minus(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
     interval = f"{100 * line.primary.low:.1f}–{100 * line.primary.high:.1f}" if line.primary.has_interval else ""
     kappa = f"{line.kappa:.2f}" + (f" ± {line.kappa_error:.2f}" if not math.isnan(line.kappa_error) else "")
-    dropped = "" if line.dropped is None else f"{line.dropped:.0%}"
+    dropped = "" if line.dropped is None else f"{write_percent(line.dropped)}"
     difference = _difference(line, "pairwise")
     published = "" if line.row.published is None else f"{100 * line.row.published:.1f}"
     return [line.row.label, *accuracies, interval, kappa, dropped, difference, published]

@@ -38,7 +38,7 @@ from dialometer.model.report import (
 )
 from dialometer.neural.work import QUIET, Work
 from dialometer.report.charts import Dot, LinePoint, dot_interval, lines
-from dialometer.report.numbers import write_number
+from dialometer.report.numbers import write_number, write_percent
 from dialometer.stats.clustered.clustered import clustered_mean
 
 # An evaluator beside what it has to beat, on dialogues of users that neither has learned from.
@@ -196,9 +196,9 @@ def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerd
     share = len(doubted) / len(verdicts) if verdicts else 0.0
     n, total = len(doubted), len(verdicts)
     sentence = (
-        f"{n} of {total:,} ratings ({share:.0%}) {'lies' if n == 1 else 'lie'} more than two typical errors from what other users' "
-        "ratings predict. A few percent always do, so this proves nothing about a single rating: all are used in training, and "
-        "you should read them before you exclude any."
+        f"{n} of {total:,} ratings ({write_percent(share)}) {'lies' if n == 1 else 'lie'} more than two typical errors from what "
+        "other users' ratings predict. A few percent always do, so this proves nothing about a single rating: all are used in "
+        "training, and you should read them before you exclude any."
     )
     words = [
         sentence
@@ -251,9 +251,10 @@ def _against_truth(
     right = sum(bool(truth_of(by_id[verdict.id])[_CARELESS]) for verdict in doubted)
     chance = auc(np.array([_distance(verdict) for verdict in verdicts]), careless)
     return (
-        f"The simulation knows who rated without care: {right} of these {len(doubted)} ({right / len(doubted):.0%}), beside "
-        f"{int(careless.sum())} of all {len(careless):,} ({careless.mean():.0%}). A careless rating is further from what was "
-        f"expected than an honest one in {chance:.0%} of cases; many careless ratings happen to be right, and cannot be found."
+        f"The simulation knows who rated without care: {right} of these {len(doubted)} ({write_percent(right / len(doubted))}), "
+        f"beside {int(careless.sum())} of all {len(careless):,} ({write_percent(careless.mean())}). A careless rating is further "
+        f"from what was expected than an honest one in {write_percent(chance)} of cases; many careless ratings happen to be right, and "
+        "cannot be found."
     )
 
 
@@ -389,7 +390,7 @@ def _calibration_section(contest: Contest) -> Section:
             continue
         stated, happened = float(chances[inside].mean()), float(is_right[inside].mean())
         points.append(LinePoint(stated, happened))
-        rows.append((f"{low:.0%} to {high:.0%}", int(inside.sum()), stated, happened))
+        rows.append((f"{write_percent(low)} to {write_percent(high)}", int(inside.sum()), stated, happened))
     table = Table(
         "calibration_table",
         "Probabilities beside what happened",
@@ -412,7 +413,10 @@ def _calibration_section(contest: Contest) -> Section:
             is_percent_x=True,
             ideal="as it should be",
         ),
-        alt="; ".join(f"says {stated:.0%}: right in {right:.0%} of {n} pairs" for _, n, stated, right in rows),
+        alt="; ".join(
+            f"says {write_percent(stated)}: right in {write_percent(right)} of {n} pairs"
+            for _, n, stated, right in rows
+        ),
     )
     text = "All held-out pairs of different ratings, by the probability that the evaluator gives to its choice."
     return Section("calibration", "Whether its probabilities mean what they say", (text,), (figure, table))
@@ -500,6 +504,8 @@ def _lead_words(lead: Estimate, other: str) -> str:
 def _words(share: Estimate) -> str:
     if not share.is_known:
         return "an unknown share"
-    return f"{share.value:.0%}" + (
-        f" (95% confidence interval {100 * share.low:.0f} to {share.high:.0%})" if share.has_interval else ""
+    return write_percent(share.value) + (
+        f" (95% confidence interval {write_number(100 * share.low, 0)} to {write_percent(share.high)})"
+        if share.has_interval
+        else ""
     )

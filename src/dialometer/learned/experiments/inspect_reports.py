@@ -24,6 +24,7 @@ from dialometer.learned.experiments.noise import (
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Report, Section, Summary, Table
 from dialometer.report.charts import Dot, LinePoint, dot_interval, lines
+from dialometer.report.numbers import write_percent
 
 SOURCE = "Liang, Zou and Yu, ACL 2020"
 DETECTOR_WORDS = (
@@ -98,8 +99,8 @@ def curve_report(
         for way, part in ((LOWEST, shares[0]), (LOWEST, share), (RANDOM, share))
     )
     answer = (
-        f"Without the {share:.0%} of ratings that have the lowest value, {cleaned:.1%} of pairs are ordered right (K = {k}); "
-        f"with all ratings {whole:.1%}, without as many at random {thinned:.1%}."
+        f"Without the {write_percent(share)} of ratings that have the lowest value, {cleaned:.1%} of pairs are ordered right "
+        f"(K = {k}); with all ratings {whole:.1%}, without as many at random {thinned:.1%}."
     )
     certainty = f"Values come from development dialogues, accuracy from test dialogues of other users ({pairs})."
     return Report(
@@ -177,8 +178,8 @@ def noise_report(
             Column("within", "Within one observed rating", "estimate", 3),
         ),
         tuple(rows),
-        caption=f"{share:.0%} of the ratings were changed. 0.5 is guessing. '{OBSERVED}' knows how often each rating was changed "
-        f"and reads no dialogue; '{POSITIVE}' shows what the method finds with good features.",
+        caption=f"{write_percent(share)} of the ratings were changed. 0.5 is guessing. '{OBSERVED}' knows how often each rating was "
+        f"changed and reads no dialogue; '{POSITIVE}' shows what the method finds with good features.",
     )
     figure = Figure(
         "noise_figure",

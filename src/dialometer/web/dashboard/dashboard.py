@@ -26,6 +26,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dialometer.errors import DialometerError
+from dialometer.report.numbers import write_percent
 from dialometer.storage.access.accounts import Account, Accounts, Role
 from dialometer.storage.access.audit_log import AuditLog
 from dialometer.storage.access.comments import Comments
@@ -275,7 +276,7 @@ def plural(number: int, what: str) -> str:
 
 def percent(share: float | None) -> str:
     """A share in percent."""
-    return "–" if share is None or math.isnan(share) else f"{share:.0%}"
+    return "–" if share is None or math.isnan(share) else f"{write_percent(share)}"
 
 
 class Dashboard:

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp
 from dialometer.errors import FlowError
 from dialometer.flow.chat import checked_message
 from dialometer.model.dialogue import Turn
+from dialometer.report.numbers import write_percent
 from dialometer.report.theme import DARK, LIGHT, drawing_rules
 from dialometer.retrieval.avatar import Avatar, AvatarReply
 from dialometer.retrieval.threshold import trade_off_inline
@@ -130,7 +131,7 @@ class _Pages:
         self.media = MediaFiles(kb.folder, [name for recording in kb.recordings for name in recording.files])
         self.messages = RateLimits(MESSAGES_PER_MINUTE)
         env = Environment(loader=PackageLoader("dialometer.web"), autoescape=True, undefined=StrictUndefined)
-        env.filters["percent"] = lambda share: "–" if math.isnan(share) else f"{100 * share:.0f}%"
+        env.filters["percent"] = lambda share: "–" if math.isnan(share) else write_percent(share)
         self._template = env.get_template("avatar.html")
         calibration = avatar.calibration
         self._drawings = trade_off_inline(calibration) if calibration and calibration.curve else ("", "")

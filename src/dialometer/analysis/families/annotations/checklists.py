@@ -24,7 +24,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
     with_prefix,
 )
-from dialometer.analysis.base.wording import listed, n_of, p_words, value_only
+from dialometer.analysis.base.wording import listed, n_of, p_words, percent, value_only
 from dialometer.analysis.families.annotations.answers import PartedAnswers, criteria_with, sections_by_criterion
 from dialometer.analysis.shared.comparisons import (
     corrected_by_name,
@@ -153,8 +153,8 @@ def points_section(points: Points) -> Section:
     if ranked and means[ranked[0]] < means[ranked[-1]]:
         hardest, easiest = ranked[0], ranked[-1]
         words.append(
-            f"Met least often: “{points.texts[hardest]}” ({means[hardest]:.0%} of all answers where it "
-            f"applies). Met most often: “{points.texts[easiest]}” ({means[easiest]:.0%})."
+            f"Met least often: “{points.texts[hardest]}” ({percent(means[hardest])} of all answers where it "
+            f"applies). Met most often: “{points.texts[easiest]}” ({percent(means[easiest])})."
         )
     if len(points.labels) > 1:
         words += _difference_words(points, clear) or [

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.wording import listed, number, p_words, with_interval
+from dialometer.analysis.base.wording import listed, number, p_words, percent, with_interval
 from dialometer.analysis.families.conversations.comparison import OTHER_TASKS, Pair, SystemComparison
 from dialometer.analysis.shared.comparisons import (
     CORRECTIONS,
@@ -103,9 +103,7 @@ def _two_words(comparison: SystemComparison) -> str:
     share = comparison.higher[pair]
     if share.is_known:
         value = share.value if pair[0] == best else 1 - share.value
-        text += (
-            f"; {number(100 * value, 0)}% of raters who talked with both rate {best} higher (equal ratings count half)"
-        )
+        text += f"; {percent(value)} of raters who talked with both rate {best} higher (equal ratings count half)"
     check, alpha = comparison.flipped[pair].p_value, 1 - gap.confidence
     if not math.isnan(check) and (gap.p_value <= alpha) != (check <= alpha):
         text += f". A permutation test gives {p_words(check)} before correction, so take it with care"

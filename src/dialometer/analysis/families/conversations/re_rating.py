@@ -14,7 +14,7 @@ import polars as pl
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, section_or_problem
 from dialometer.analysis.base.scale_units import asked_criteria
-from dialometer.analysis.base.wording import criterion_label, n_of, with_interval
+from dialometer.analysis.base.wording import criterion_label, n_of, percent, with_interval
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Column, Figure, Headline, Method, Section, Table
@@ -131,5 +131,5 @@ def _figure(users: np.ndarray, raters: np.ndarray) -> Figure:
         for rater in np.unique(raters).tolist()
     ]
     spec = heatmap(cells, value_title="share of the judgments", is_percent=True)
-    alt = "; ".join(f"{cell.row}, {cell.column}: {(cell.value or 0):.0%}" for cell in cells)
+    alt = "; ".join(f"{cell.row}, {cell.column}: {percent(cell.value or 0)}" for cell in cells)
     return Figure("re_rating_map", "What raters give for each rating of a user", spec, f"Shares in colour. {alt}.")

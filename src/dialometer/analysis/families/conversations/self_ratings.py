@@ -28,6 +28,7 @@ from dialometer.analysis.base.wording import (
     n_of,
     number,
     p_words,
+    percent,
     question_label,
     system_label,
     with_interval,
@@ -266,9 +267,7 @@ def _headlines(main: SystemComparison, shape: RatingShape) -> tuple[Headline, ..
         sentence = ""
         if share.is_known:
             value = 1 - share.value if turned else share.value
-            sentence = (
-                f"{number(100 * value, 0)}% of raters with both rate {names[0]} higher (equal ratings count half)."
-            )
+            sentence = f"{percent(value)} of raters with both rate {names[0]} higher (equal ratings count half)."
         lines.append(
             Headline(
                 f"{main.ratings.label}: {names[0]} against {names[1]}",

@@ -220,7 +220,7 @@ def verdict(judge: str, criteria: Sequence[CriterionTrust], positions: Sequence[
     if biased:
         worst = max(biased, key=lambda row: abs(row.first.value - 0.5))
         share, place = (worst.first.value, "first") if worst.first.value > 0.5 else (1 - worst.first.value, "second")
-        places = f"It prefers a position on the screen: it chose the {place} one in {share:.0%} of its answers."
+        places = f"It prefers a position on the screen: it chose the {place} one in {percent(share)} of its answers."
     return " ".join(part for part in (f"{judge} {'; it '.join(words)}.{numbers}", places) if part)
 
 

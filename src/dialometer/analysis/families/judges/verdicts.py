@@ -23,6 +23,7 @@ from dialometer.analysis.base.wording import (
     level_label,
     listed,
     n_of,
+    percent,
     system_label,
     with_interval,
 )
@@ -342,6 +343,4 @@ def position_words(positions: list[PositionBias]) -> str:
     place = "first" if worst.first.value > 0.5 else "second"
     verb = "prefers" if len({row.judge for row in biased}) == 1 else "prefer"
     share = max(worst.first.value, 1 - worst.first.value)
-    return (
-        f"{names} {verb} a position on the screen: {worst.judge} chose the {place} one in {share:.0%} of its answers."
-    )
+    return f"{names} {verb} a position on the screen: {worst.judge} chose the {place} one in {percent(share)} of its answers."

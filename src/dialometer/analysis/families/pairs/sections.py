@@ -11,6 +11,7 @@ import numpy as np
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import (
     CONFIRMATORY_TITLE,
+    confidence_words,
     first_note,
     listed,
     n_of,
@@ -175,7 +176,7 @@ def _preference_table(choices: PairChoices, shares: Shares, options: Options) ->
         "Share of choices for the experimental version in these transcript pairs",
         tuple(columns),
         tuple(rows),
-        caption=f"{100 * options.confidence:g}% confidence intervals; 50% would be no preference.",
+        caption=f"{confidence_words(options.confidence)} confidence intervals; 50% would be no preference.",
         notes=(
             "As in the published studies, shares and confidence intervals are about these very transcript pairs, for other raters "
             "who would read them; they do not say how other pairs of the same strategy would do.",

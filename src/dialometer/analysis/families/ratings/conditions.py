@@ -15,6 +15,7 @@ from dialometer.analysis.base.wording import (
     brief,
     briefs,
     cell_names,
+    confidence_words,
     excludes,
     factor_label,
     interval_only,
@@ -188,7 +189,7 @@ def main_figure(study: Study, measures: Measures, rows: RaterRows, options: Opti
         f"{_mean_word(main).capitalize()} rating by condition",
         cell_chart(study, cell_dots(study, means), f"{_mean_word(main)} {unit_words(main.unit)}", main.bounds),
         alt=f"{_mean_word(main).capitalize()} rating with its confidence interval in every condition: {details}.",
-        caption=f"Over raters, with {100 * options.confidence:g}% bootstrap confidence intervals.",
+        caption=f"Over raters, with {confidence_words(options.confidence)} bootstrap confidence intervals.",
     )
 
 
@@ -214,7 +215,7 @@ def _figures(study: Study, measures: Measures, rows: RaterRows, options: Options
                 f"{mean.capitalize()} rating by condition and criterion",
                 cell_chart(study, dots, f"{mean} {unit_words(measures.criteria[0].unit)}", measures.criteria[0].bounds),
                 alt=f"{mean.capitalize()} rating by condition, one panel per criterion. {details}.",
-                caption=f"Over raters, with {100 * options.confidence:g}% bootstrap confidence intervals.",
+                caption=f"Over raters, with {confidence_words(options.confidence)} bootstrap confidence intervals.",
             )
         )
     return figures

@@ -18,6 +18,7 @@ from dialometer.analysis.base.wording import (
     listed,
     n_of,
     p_words,
+    percent,
 )
 from dialometer.analysis.families.ratings.factor_effects import null_of
 from dialometer.model.estimate import Estimate
@@ -108,7 +109,7 @@ def _level_sentence(slopes: RaterSlopes, options: Options) -> str:
         return f"None of {n_of(n, 'rater')} drifts significantly in level over the session{after}; {equal}"
     who = listed([str(slopes.raters[place]) for place in places], most=5)
     return (
-        f"{len(places)} of {n_of(n, 'rater')} ({100 * len(places) / n:.0f}%) "
+        f"{len(places)} of {n_of(n, 'rater')} ({percent(len(places) / n)}) "
         f"{'drifts' if len(places) == 1 else 'drift'} significantly in level over the session{after}: {who}; {equal}"
     )
 

@@ -13,6 +13,7 @@ from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import (
     briefs,
     cell_names,
+    confidence_words,
     correction_name,
     excludes,
     factor_label,
@@ -141,7 +142,7 @@ def _figure(groups: RaterGroups, measures: Measures, rows: RaterRows, options: O
         f"{_mean_word(measures).capitalize()} rating by condition and {inside(groups.label)}",
         cell_chart(rows.study, dots, f"{_mean_word(measures)} {unit_words(measures.main.unit)}", measures.main.bounds),
         alt=f"{_mean_word(measures).capitalize()} rating in every condition, one panel for each group of raters. {details}.",
-        caption=f"Means over raters with {100 * options.confidence:g}% bootstrap confidence intervals.",
+        caption=f"Means over raters with {confidence_words(options.confidence)} bootstrap confidence intervals.",
     )
 
 

@@ -11,6 +11,7 @@ from dialometer.analysis.base.measures import Measure, Measures, means_by_group
 from dialometer.analysis.base.rater_parts import by_raters
 from dialometer.analysis.base.wording import (
     as_ratio,
+    confidence_words,
     excludes,
     inside,
     interval_only,
@@ -415,7 +416,7 @@ def _drift_figure(measure: Measure, rest: Floats, options: Options) -> Figure:
         lines(points, x_title="position in the session", y_title=heading, target=null_of(measure)),
         alt=f"Mean ratings in {len(points)} stretches of the session.",
         caption=f"Ratings relative to the mean of what was rated and to each rater's own level; means over raters with "
-        f"{100 * options.confidence:g}% confidence intervals.",
+        f"{confidence_words(options.confidence)} confidence intervals.",
     )
 
 

@@ -11,6 +11,7 @@ from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import (
     after_correction,
     briefs,
+    confidence_words,
     correction_name,
     inside,
     listed,
@@ -287,7 +288,7 @@ def _mean_figure(group: list[SystemRatings], number: int) -> Figure:
         f"Ratings of the systems: {labels}",
         dot_interval(dots, value_title=kind, domain=_axis(measure), limits=measure.bounds),
         alt=f"{kind.capitalize()} of each system with its confidence interval. {details}.",
-        caption=f"With {100 * group[0].options.confidence:g}% confidence intervals. {_scope(group[0])}",
+        caption=f"With {confidence_words(group[0].options.confidence)} confidence intervals. {_scope(group[0])}",
     )
 
 
