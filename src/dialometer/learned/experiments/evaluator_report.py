@@ -253,8 +253,8 @@ def _against_truth(
     return (
         f"The simulation knows who rated without care: {right} of these {len(doubted)} ({write_percent(right / len(doubted))}), "
         f"beside {int(careless.sum())} of all {len(careless):,} ({write_percent(careless.mean())}). A careless rating is further "
-        f"from what was expected than an honest one in {write_percent(chance)} of cases; many careless ratings happen to be right, and "
-        "cannot be found."
+        f"from what was expected than an honest one in {write_percent(chance)} of cases; many careless ratings happen to be right, "
+        "and cannot be found."
     )
 
 
