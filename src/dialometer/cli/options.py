@@ -64,7 +64,7 @@ Speakers = Annotated[
 def with_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
     """A verb for typer of which some parameters are dataclasses: each field of these is an option of its own."""
     parameters = inspect.signature(verb, eval_str=True).parameters
-    groups = {
+    groups: dict[str, type[Any]] = {
         name: parameter.annotation for name, parameter in parameters.items() if is_dataclass(parameter.annotation)
     }
     options: list[inspect.Parameter] = []
