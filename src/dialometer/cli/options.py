@@ -61,12 +61,14 @@ Speakers = Annotated[
 ]
 
 
+def _is_group(annotation: Any) -> bool:
+    return isinstance(annotation, type) and is_dataclass(annotation)
+
+
 def with_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
     """A verb for typer of which some parameters are dataclasses: each field of these is an option of its own."""
     parameters = inspect.signature(verb, eval_str=True).parameters
-    groups: dict[str, type[Any]] = {
-        name: parameter.annotation for name, parameter in parameters.items() if is_dataclass(parameter.annotation)
-    }
+    groups = {name: option.annotation for name, option in parameters.items() if _is_group(option.annotation)}
     options: list[inspect.Parameter] = []
     for name, parameter in parameters.items():
         if name in groups:
