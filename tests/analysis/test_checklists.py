@@ -117,7 +117,7 @@ def test_the_export_lists_the_points(folder, tmp_path):
     first = points.filter(pl.col("judgment") == judgments["judgment"][0])
     assert dict(first.select("point", "answer").iter_rows()) == json.loads(judgments["answer"][0])
     dictionary = json.loads((tmp_path / "out" / "data_dictionary.json").read_text())
-    assert "one point of one checklist" in dictionary["files"]["checklist_points.csv"]["row"]
+    assert "one row per point of a checklist" in dictionary["files"]["checklist_points.csv"]["row"]
 
 
 def test_a_study_without_answers_says_so(template, quick):
