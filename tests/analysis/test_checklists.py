@@ -12,6 +12,7 @@ import pytest
 from dialometer.analysis.base.choose import analyse_folder, families
 from dialometer.analysis.base.data import load_data
 from dialometer.analysis.base.family import ANALYSES, Options
+from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.planning.power import primary_tests
 from dialometer.design.load import load_study
 from dialometer.exchange.export import export_study
@@ -88,6 +89,17 @@ def test_agreement_on_a_point_is_that_of_pairs_of_raters(data, found):
     limits = next(row for row in rows if row["point"].startswith("Does it say openly"))
     assert limits["agreement"].value == pytest.approx(np.mean(shares))
     assert -1 <= limits["ac1"].value <= 1
+
+
+def test_answers_without_a_score_are_said_to_be_that(data):
+    none = dict.fromkeys(json.loads(data.judgments["answer"][0]), "not_applicable")
+    first = pl.int_range(pl.len()) == 0
+    changed = data.judgments.with_columns(
+        pl.when(first).then(None).otherwise("value").alias("value"),
+        pl.when(first).then(pl.lit(json.dumps(none))).otherwise("answer").alias("answer"),
+    )
+    notes = numeric_measures(replace(data, judgments=changed)).notes
+    assert notes[0] == "1 judgment has no score, since no point applies, and is excluded."
 
 
 def test_a_point_that_never_applies_has_no_share(data):

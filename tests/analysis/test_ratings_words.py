@@ -3,6 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -13,7 +14,8 @@ from dialometer.analysis.families.ratings import ordinal, severity
 from dialometer.analysis.families.ratings.agreement import agreement_section
 from dialometer.analysis.families.ratings.factor_effects import contrasts
 from dialometer.analysis.families.ratings.groups import rating_group_section
-from dialometer.analysis.families.ratings.system_section import mean_figures, pair_section
+from dialometer.analysis.families.ratings.spread import disputed_sections
+from dialometer.analysis.families.ratings.system_section import best_system, mean_figures, pair_section
 from dialometer.analysis.families.ratings.system_shifts import Shift, shift_sentences
 from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.model.estimate import Estimate
@@ -166,3 +168,31 @@ def test_one_pair_of_systems_is_not_said_to_be_corrected(template, quick):
     table, figure = pairs(["rules", "retrieval", "neural"])
     assert "corrected over the pairs" in table.caption
     assert "not corrected" in figure.caption
+
+
+def test_of_several_systems_the_significant_difference_comes_first(template, quick):
+    """A supported hypothesis is not followed by the p-value of the one difference that is not significant alone."""
+    study = template("likert")
+    data = quick(study, n_raters=8)
+    shift = {"rules": 1.0, "retrieval": 4.0, "neural": 4.0}
+    rng = np.random.default_rng(2)
+    noise = pl.Series(rng.integers(0, 2, len(data.judgments)))
+    values = pl.col("system").replace_strict(shift, return_dtype=pl.Float64) + noise
+    judgments = data.judgments.with_columns(values.alias("value"))
+    (ratings, *_) = numeric_measures(replace(data, judgments=judgments)).criteria
+    best = best_system(SystemRatings(study, ratings, OPTIONS))
+    assert best.rivals
+    assert best.behind == ("Rules",)
+    first, second = best.numbers.split(", and ")
+    assert "points higher than Rules" in first
+    assert "p < .001" in first.replace("\u00a0", " ")
+    assert second.endswith("after correction (Holm).")
+
+
+def test_where_the_design_gives_items_two_raters_none_is_called_disputed(template, quick):
+    study = template("judged")
+    assert study.spec.design.judgments_per_item == 2
+    assert not disputed_sections(study, numeric_measures(quick(study, n_raters=1)))
+    likert = template("likert")
+    (section,) = disputed_sections(likert, numeric_measures(quick(likert, n_raters=1)))
+    assert "have items judged by more raters" in section.problem

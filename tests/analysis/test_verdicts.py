@@ -418,6 +418,19 @@ def test_who_was_excluded_is_listed_where_all_were(likert, quick):
     assert not any("Interim results" in warning for warning in report.summary.warnings)
 
 
+@pytest.mark.parametrize(
+    ("p_values", "words"),
+    [
+        ((0.01, 0.01), "Both tests are significant. "),
+        ((0.01, 0.4), "1 of 2 tests is significant. "),
+        ((0.3, 0.4), "Neither test is significant. "),
+    ],
+)
+def test_two_tests_are_counted_as_people_say_it(likert, p_values, words):
+    tests = [a_test("a", "b", 1.0, p, about=about) for p, about in zip(p_values, ("Relevance", "Fluency"), strict=True)]
+    assert hypothesis_on(likert, *tests).counts() == words
+
+
 def test_low_agreement_asks_for_another_scale(template):
     def section(value, criterion="Fluency"):
         single, average = (Estimate(one, 60, "ICC") for one in (value / 4, value))

@@ -8,6 +8,7 @@ rule for zeros, and repeated judgments are averaged; each is counted in a note.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -273,7 +274,7 @@ def _numeric_measures(data: StudyData) -> Measures:
     n_all = len(rows)
     rows = _kept(rows, pl.col("value").is_not_null())
     if len(rows) < n_all:
-        notes.append(f"{n_of(n_all - len(rows), 'judgment')} without a number excluded.")
+        notes.append(_without_number(n_all - len(rows), asked))
     rows = rows.with_columns(_cell_expression(data.study).alias("_cell"))
     n_all = len(rows)
     rows = _kept(rows, pl.col("_cell") >= 0)
@@ -300,6 +301,14 @@ def _numeric_measures(data: StudyData) -> Measures:
     del measure, rows, coding.rows  # what comes next takes their place
     overall = _overall(kept)
     return Measures(data.study, coding.book, tuple(kept), overall, tuple(notes))
+
+
+def _without_number(n: int, asked: Sequence[AskedCriterion]) -> str:
+    """How many judgments have no number, and why that is where it can be only one thing."""
+    have, are = ("has", "is") if n == 1 else ("have", "are")
+    if all(scale.point_texts() for way in asked for scale in way.scales):
+        return f"{n_of(n, 'judgment')} {have} no score, since no point applies, and {are} excluded."
+    return f"{n_of(n, 'judgment')} {have} no number and {are} excluded."
 
 
 def _kept(rows: pl.DataFrame, is_in: pl.Expr) -> pl.DataFrame:

@@ -272,8 +272,10 @@ class DeclaredHypothesis:
             return f"{answer_words(self.tests, self.comparison)} "
         if all(math.isnan(test.p_value) for test in self.relevant):
             return "Nothing can be tested yet. "
-        some = f"All {n}" if yes == n else f"{yes or 'None'} of {n}"
-        return f"{some} tests {'is' if yes <= 1 else 'are'} significant{direction}{against}. "
+        some = f"All {n} tests" if yes == n else f"{yes or 'None'} of {n} tests"
+        if n == 2 and yes != 1:
+            some = "Both tests" if yes else "Neither test"
+        return f"{some} {'is' if yes <= 1 else 'are'} significant{direction}{against}. "
 
     def answer(self) -> str:
         """The first sentence of the report, where this is the primary hypothesis."""

@@ -79,7 +79,7 @@ from dialometer.analysis.families.ratings.nearness import (
     nearness_table,
     together,
 )
-from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section, order_section
+from dialometer.analysis.families.ratings.spread import disputed_sections, distribution_section, order_section
 from dialometer.analysis.families.ratings.system_section import system_methods, system_section
 from dialometer.analysis.families.ratings.system_shifts import shift_section
 from dialometer.analysis.families.ratings.systems import RatingRun
@@ -243,7 +243,7 @@ class _FactorRun(RatingRun):
             section_or_problem(
                 "order", "Order of presentation", lambda: order_section(self.data, self.measures.main, self.options)
             ),
-            section_or_problem("disputed", "Most disputed items", lambda: disputed_section(self.study, self.measures)),
+            *disputed_sections(self.study, self.measures),
         ]
         return made
 

@@ -274,7 +274,11 @@ def rating_group_section(
         NOT_ASSIGNED,
         *_notes(groups),
     )
-    parts = (_system_figure(main, by_group, groups), _system_means(main, by_group, groups, counts), table)
+    parts: tuple[Table | Figure, ...] = (
+        _system_figure(main, by_group, groups),
+        _system_means(main, by_group, groups, counts),
+        *table,
+    )
     return Section(f"group_{name}", f"{groups.label}: groups of raters", paragraphs, parts)
 
 
@@ -320,8 +324,8 @@ def _system_figure(main: SystemRatings, by_group: list[SystemRatings | None], gr
     )
 
 
-def _tests(main: SystemRatings, groups: RaterGroups, options: Options) -> tuple[Table, str]:
-    """Do groups differ in the raters' mean differences between two systems?"""
+def _tests(main: SystemRatings, groups: RaterGroups, options: Options) -> tuple[tuple[Table, ...], str]:
+    """Do groups differ in the raters' mean differences between two systems? Without any test there is no table."""
     rows = []
     is_two = len(groups.levels) == 2
     for pair in main.pairs:
@@ -353,8 +357,8 @@ def _tests(main: SystemRatings, groups: RaterGroups, options: Options) -> tuple[
         caption="From each rater's mean difference between the two systems.",
     )
     if sure:
-        return table, f"Groups compare these systems differently: {listed(sure)}."
+        return (table,), f"Groups compare these systems differently: {listed(sure)}."
     if np.isnan(adjusted).all():
         why = next((note for _, test in rows for note in test.notes), "not enough data")
-        return table, f"Whether the groups compare systems differently cannot be tested: {why}."
-    return table, "The groups do not differ significantly in how they compare systems."
+        return (), f"Whether the groups compare systems differently cannot be tested: {why}."
+    return (table,), "The groups do not differ significantly in how they compare systems."

@@ -37,7 +37,7 @@ from dialometer.analysis.families.ratings.groups import rating_group_section
 from dialometer.analysis.families.ratings.ordinal import ordinal_section
 from dialometer.analysis.families.ratings.ordinal_model import has_order
 from dialometer.analysis.families.ratings.severity import severity_section
-from dialometer.analysis.families.ratings.spread import disputed_section, distribution_section, order_section
+from dialometer.analysis.families.ratings.spread import disputed_sections, distribution_section, order_section
 from dialometer.analysis.families.ratings.system_section import (
     Best,
     item_limit,
@@ -145,7 +145,7 @@ class _RatingRun(RatingRun):
             section_or_problem(
                 "order", "Order of presentation", lambda: order_section(self.data, self.measures.main, self.options)
             ),
-            section_or_problem("disputed", "Most disputed items", lambda: disputed_section(self.study, self.measures)),
+            *disputed_sections(self.study, self.measures),
             *self.model_sections(),
         )
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from dialometer.analysis.base.data import StudyData
-from dialometer.analysis.base.family import Options
+from dialometer.analysis.base.family import Options, section_or_problem
 from dialometer.analysis.base.measures import Measure, Measures, means_by_group
 from dialometer.analysis.base.rater_parts import by_raters
 from dialometer.analysis.base.wording import (
@@ -127,6 +127,13 @@ def _ends_sentence(measure: Measure) -> list[str]:
                 "differences can no longer show."
             )
     return paragraphs
+
+
+def disputed_sections(study: Study, measures: Measures) -> tuple[Section, ...]:
+    """What raters disagree about; nothing where the design itself gives every item too few raters to see it."""
+    section = section_or_problem("disputed", "Most disputed items", lambda: disputed_section(study, measures))
+    wanted = study.spec.design.judgments_per_item
+    return () if section.problem and wanted is not None and wanted < FEWEST_RATERS else (section,)
 
 
 def disputed_section(study: Study, measures: Measures) -> Section:

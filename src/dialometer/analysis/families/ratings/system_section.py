@@ -96,12 +96,18 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     corrected = ""
     if options.correction != "none" and len(ratings.pairs) > 1:
         corrected = after_correction(options.correction)
-    details = (
-        f"{difference_words(measure, nearest.difference, second)}, {interval_of(measure, nearest.difference)}, "
-        f"{p_words(p_of(nearest))}{corrected}"
-    )
+
+    def words(pair: SystemPair) -> str:
+        higher = difference_words(measure, pair.difference, ratings.label(pair.second))
+        return f"{higher}, {interval_of(measure, pair.difference)}, {p_words(p_of(pair))}"
+
+    details = f"{words(nearest)}{corrected}"
     tied = _tied(measure, nearest.difference, label, second) if nearest in rivals and is_tie(nearest.difference) else ""
     numbers = tied or f"{label} is rated {details}."
+    clear = [pair for pair in own if pair not in rivals]
+    if clear and nearest in rivals and not tied:  # what is significant comes first
+        clearest = max(clear, key=lambda pair: ratings.means[pair.second].value)
+        numbers = f"{label} is rated {words(clearest)}, and {details}."
     names = listed(ratings.label(pair.second) for pair in rivals)
     does = "does" if len(rivals) == 1 else "do"
     if len(own) == 1:
