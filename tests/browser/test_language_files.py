@@ -145,8 +145,8 @@ def test_a_study_overrides_any_text() -> None:
 
 
 def test_the_example_in_the_documentation_works() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "explanation" / "rater-pages.md").read_text(encoding="utf-8")
-    block = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "languages.md").read_text(encoding="utf-8")
+    block = re.search(r"```yaml\n([^`]*^wording:.*?)```", text, re.DOTALL | re.MULTILINE)
     assert block is not None
     example = yaml.safe_load(block[1])
     language = Language(example["language"], example["wording"])
