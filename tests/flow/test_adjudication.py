@@ -11,7 +11,7 @@ from dialometer.analysis.families.common.settled import settled_section
 from dialometer.design.load import check_study, load_study
 from dialometer.errors import AssignmentError
 from dialometer.exchange.export import export_study
-from dialometer.flow.adjudication import find_disputes, standing
+from dialometer.flow.adjudication import disputes_of, find_disputes
 from dialometer.flow.simulated import EngineAccess
 from dialometer.model.session import Dispute, Draw
 from dialometer.scales.likert import Likert
@@ -71,11 +71,11 @@ def test_a_third_person_settles_and_everything_is_kept(study, arrive, tmp_path):
     assert {key: [(d.criterion, d.system) for d in several] for key, several in disputes.items()} == {
         (0, first): [("quality", names[1])]
     }
-    assert [(one.item_id, one.state) for one in standing(study, flow.store)] == [(first, "waiting")]
+    assert [(one.item_id, one.state) for one in disputes_of(study, flow.store)] == [(first, "waiting")]
 
     person = adjudicator(arrive, flow)
     assert person.session.source == "adjudicator"
-    assert standing(study, flow.store)[0].state == "under way"
+    assert disputes_of(study, flow.store)[0].state == "under way"
     with pytest.raises(AssignmentError, match="no disagreement is waiting"):
         flow.arrive_to_settle("Ben")
     screen = person.walk_to("item")
@@ -84,7 +84,7 @@ def test_a_third_person_settles_and_everything_is_kept(study, arrive, tmp_path):
     assert [said.who for said in field.said] == ["Rater A:", "Rater B:"]
     person.submit({field.name: 7})
     assert person.session.state == "completed"
-    assert standing(study, flow.store)[0].state == "settled"
+    assert disputes_of(study, flow.store)[0].state == "settled"
 
     data = load_data(study, flow.store)
     own = data.judgments.filter(data.judgments["item"] == first)["value"].to_list()
@@ -115,7 +115,7 @@ def test_an_adjudicator_comes_back_to_what_waits_by_then(study, arrive):
     walk(person, {})
     other = study.spec.systems[1].name
     judged(arrive, study, [{}, {}, {(first, name): 1, (first, other): 1, (second, name): 7}])
-    states = {row.item_id: row.state for row in standing(study, flow.store)}
+    states = {row.item_id: row.state for row in disputes_of(study, flow.store)}
     assert states == {first: "waiting", second: "waiting"}
     later = flow.arrive_to_settle("Ana").session
     assert later.id != one.id
@@ -125,7 +125,7 @@ def test_an_adjudicator_comes_back_to_what_waits_by_then(study, arrive):
         flow.arrive_to_settle("Ben")
     person.session_id = later.id
     walk(person, {})
-    assert {row.state for row in standing(study, flow.store)} == {"settled"}
+    assert {row.state for row in disputes_of(study, flow.store)} == {"settled"}
 
 
 def test_what_an_excluded_adjudicator_settled_waits_again(study, arrive):
@@ -134,7 +134,7 @@ def test_what_an_excluded_adjudicator_settled_waits_again(study, arrive):
     person = adjudicator(arrive, flow)
     walk(person, {})
     flow.store.exclusions.exclude(person.session_id, "the test", "a slip", flow.clock())
-    assert [row.state for row in standing(study, flow.store)] == ["waiting"]
+    assert [row.state for row in disputes_of(study, flow.store)] == ["waiting"]
     assert list(flow.arrive_to_settle("Ben").session.draw.disputes) == [first]
     with pytest.raises(AssignmentError, match="no disagreement is waiting"):
         flow.arrive_to_settle("Cleo")
@@ -179,7 +179,7 @@ def test_every_way_of_judging_can_be_settled(shorten, arrive, template, replace,
         assert len(field.said) > 1 or field.scale.point_texts()
         assert all(re.match(answer, said.answer) for said in field.said), field.said
     settle(study, access, truth, n_adjudicators=1, seed=1, start_ms=1_800_001_000_000)
-    waiting = [one.item_id for one in standing(study, flow.store, "simulated_adjudicator") if one.state == "waiting"]
+    waiting = [one.item_id for one in disputes_of(study, flow.store, "simulated_adjudicator") if one.state == "waiting"]
     assert waiting == []
     _, results = settled_section(load_data(study, flow.store, sources=("simulated",)), Options.declared(study)).parts
     assert rows in [row[1] for row in results.rows]
@@ -196,7 +196,7 @@ def test_simulated_adjudicators_settle_all(shorten, arrive):
     access, truth = EngineAccess(flow), draw_truth(study, 1)
     simulate(study, access, truth, n_raters=4, seed=1, start_ms=1_800_000_000_000)
     progress = settle(study, access, truth, n_adjudicators=2, seed=1, start_ms=1_800_001_000_000)
-    rows = standing(study, flow.store, "simulated_adjudicator")
+    rows = disputes_of(study, flow.store, "simulated_adjudicator")
     assert rows
     assert {one.state for one in rows} == {"settled"}
     assert progress.n_judgments == sum(

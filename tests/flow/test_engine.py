@@ -308,7 +308,7 @@ def chat(person):
         if isinstance(agent, Wizard):
             chats.hear(person.session, item.id, text, person.clock.ms)
             (suggested,) = agent.suggestions(chats.history(person.session, item.id))
-            chats.tell(person.session, item.id, 2 * i + 1, Reply(suggested), person.clock.ms)
+            chats.store_reply(person.session, item.id, 2 * i + 1, Reply(suggested), person.clock.ms)
         else:
             assert chats.say(person.session, item.id, text, person.clock.ms).text
     history = chats.history(person.session, item.id)

@@ -151,7 +151,7 @@ def test_suggestions_to_a_wizard_are_paid_from_the_budget(folder, arrive, models
     assert chats.suggestions(person.session, item)
     assert chats.spending._spent() == pytest.approx(COST)
     assert person.flow.store.conversations.agent_costs() == (0.0, 0)
-    chats.tell(person.session, item.id, 1, Reply("By hand.", {"wizard": "Ann"}), 2)
+    chats.store_reply(person.session, item.id, 1, Reply("By hand.", {"wizard": "Ann"}), 2)
     assert person.flow.store.conversations.agent_costs() == (pytest.approx(COST), 1)
     chats.hear(person.session, item.id, "Two", 3)
     assert chats.suggestions(person.session, item)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from commands import result_of
-from dialometer.cli.bots.train import _tell
+from dialometer.cli.bots.train import _report_progress
 from dialometer.design.load import load_study
 from dialometer.errors import DialometerError
 from dialometer.generators.bot import Bot, load_checkpoint
@@ -68,7 +68,7 @@ def test_progress_of_a_training_counts_the_steps_of_all_epochs():
     """So the minutes that are left are those of the whole training."""
     heard = []
     for epoch, step in ((0, 50), (1, 20)):
-        _tell(TrainingProgress(epoch, 4, step, 100, 5.0, 1000.0), lambda *said: heard.append(said))
+        _report_progress(TrainingProgress(epoch, 4, step, 100, 5.0, 1000.0), lambda *said: heard.append(said))
     assert [(done, of) for _, done, of in heard] == [(50, 400), (120, 400)]
     assert {what.partition(",")[0] for what, _, _ in heard} == {"training"}  # one bar
 

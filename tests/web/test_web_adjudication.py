@@ -2,7 +2,7 @@
 
 from taking_part import form_answers
 
-from dialometer.flow.adjudication import link_of, standing
+from dialometer.flow.adjudication import disputes_of, link_of
 from dialometer.flow.simulated import EngineAccess
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
@@ -19,7 +19,7 @@ def disputed(make_study, site):
 
 def test_an_adjudicator_settles_what_raters_disagree_about(make_study, site):
     there, link = disputed(make_study, site)
-    n_waiting = len(standing(there.study, there.store))
+    n_waiting = len(disputes_of(there.study, there.store))
     assert n_waiting
     browser = there.browser()
     browser.get(link)
@@ -33,7 +33,7 @@ def test_an_adjudicator_settles_what_raters_disagree_about(make_study, site):
     while (session := there.store.sessions.all(source="adjudicator")[0]).state == "active":
         browser.send(form_answers(there.study, there.app.service.flow.screen(session)))
         assert browser.status == 200, browser.page
-    assert {one.state for one in standing(there.study, there.store)} == {"settled"}
+    assert {one.state for one in disputes_of(there.study, there.store)} == {"settled"}
     again = there.browser()
     again.get(link)
     again.post("/adjudicate", {key: again.fields[key] for key in ("csrf", "adjudicator", "sig")})

@@ -52,7 +52,7 @@ class Anthropic(ChatModel):
             body["metadata"] = {"user_id": self._conversation_id}
         return body | {"stream": True} if is_streamed else body
 
-    def held_to(self, schema: Mapping[str, Any]) -> Self:
+    def with_schema(self, schema: Mapping[str, Any]) -> Self:
         """By a tool that the model must use; what it gives the tool is its answer."""
         tool = {"name": ANSWERS, "description": "Gives the answers.", "input_schema": dict(schema)}
         must = {"tools": [tool], "tool_choice": {"type": "tool", "name": ANSWERS}}

@@ -95,7 +95,7 @@ class ChatModel(Caller):
     def key_headers(self, key: str) -> dict[str, str]:
         """The headers that carry the key."""
 
-    def held_to(self, schema: Mapping[str, Any]) -> Self:
+    def with_schema(self, schema: Mapping[str, Any]) -> Self:
         """The same model, which writes only JSON that fits a schema; raises where the provider knows no such thing."""
         raise AgentError("this provider cannot hold a model to a schema", remedy="use --no-json-schema")
 

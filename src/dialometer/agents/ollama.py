@@ -34,7 +34,7 @@ class Ollama(ChatModel):
         options = {name: value for name, value in settings.items() if value is not None}
         return {"model": self.model, "messages": messages, "options": options, "stream": is_streamed}
 
-    def held_to(self, schema: Mapping[str, Any]) -> Self:
+    def with_schema(self, schema: Mapping[str, Any]) -> Self:
         return self.model_copy(update={"extra": {**self.extra, "format": dict(schema)}})
 
     def read_whole(self, content: Any) -> ModelEvent:

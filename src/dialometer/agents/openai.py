@@ -36,7 +36,7 @@ class OpenAI(ChatModel):
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return body
 
-    def held_to(self, schema: Mapping[str, Any]) -> Self:
+    def with_schema(self, schema: Mapping[str, Any]) -> Self:
         form = {"name": "answers", "schema": dict(schema), "strict": True}
         return self.model_copy(
             update={"extra": {**self.extra, "response_format": {"type": "json_schema", "json_schema": form}}}

@@ -22,7 +22,7 @@ NOT_STORED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredTable:
     """One kind of thing that is stored: the table, what a row is, why it is needed, what bounds its time."""
 
     table: str
@@ -34,66 +34,90 @@ class Kept:
 IDENTIFIERS, ANSWERS, STUDY = "identifiers", "answers", "study"
 """What bounds the time of a thing: ``privacy.identifiers_days``, ``privacy.answers_days``, or the study itself."""
 
-EXPLAINED: tuple[Kept, ...] = (
-    Kept(
+EXPLAINED: tuple[StoredTable, ...] = (
+    StoredTable(
         "people",
         "the name a platform has for a rater and the parameters of the link, under a random id",
         "to send raters back, to pay them, and to let nobody take part twice",
         IDENTIFIERS,
     ),
-    Kept(
+    StoredTable(
         "sessions",
         "when a rater came and left, the condition drawn, the language, how far they got, the version of the consent text",
         "to give slots, to show the right screen, and to prove consent",
         ANSWERS,
     ),
-    Kept("slots", "which items a rater was given and when they were done", "to give each item its raters", ANSWERS),
-    Kept("slot_counts", "how many slots of each item are taken", "to give each item its raters", STUDY),
-    Kept("slot_changes", "slots taken or released since they were added up", "to give each item its raters", STUDY),
-    Kept("judgments", "what a rater judged, with the time and the order shown", "the study's data", ANSWERS),
-    Kept("answers", "answers to questionnaires and checks, free texts included", "the study's data", ANSWERS),
-    Kept(
+    StoredTable(
+        "slots", "which items a rater was given and when they were done", "to give each item its raters", ANSWERS
+    ),
+    StoredTable("slot_counts", "how many slots of each item are taken", "to give each item its raters", STUDY),
+    StoredTable(
+        "slot_changes", "slots taken or released since they were added up", "to give each item its raters", STUDY
+    ),
+    StoredTable("judgments", "what a rater judged, with the time and the order shown", "the study's data", ANSWERS),
+    StoredTable("answers", "answers to questionnaires and checks, free texts included", "the study's data", ANSWERS),
+    StoredTable(
         "visits",
         "when a screen was shown and sent, how often its window lost focus, the kind of device",
         "to recognise careless answers",
         ANSWERS,
     ),
-    Kept("submissions", "tokens of screens that were sent", "to store a screen once however often it is sent", ANSWERS),
-    Kept("findings", "what quality rules found in a session", "to say why a session is excluded", ANSWERS),
-    Kept("exclusions", "who left a session out of the analysis, and why", "no decision goes unrecorded", ANSWERS),
-    Kept("drafts", "forms that are not sent yet", "nothing is lost when a page is closed", ANSWERS),
-    Kept("chat_turns", "what was said in live conversations", "the study's data", ANSWERS),
-    Kept("withdrawals", "that a session was erased, when, and how much it held", "counts stay honest", STUDY),
-    Kept("withdrawal_codes", "hashes of the codes with which raters withdraw", "to let raters withdraw", STUDY),
-    Kept("secrets", "the secret that signs the links of raters", "to let in only raters with such a link", STUDY),
-    Kept("controls", "who started, paused or closed the study, and why", "no decision goes unrecorded", STUDY),
-    Kept("imports", "names and hashes of imported files", "no file is counted twice", STUDY),
-    Kept("study_versions", "the study file as raters saw it", "every answer can be read in its context", STUDY),
-    Kept("accounts", "names and password hashes of experimenters", "to let only them see the dashboard", STUDY),
-    Kept("study_roles", "what experimenters may do in single studies", "to let only them see a study", STUDY),
-    Kept("recovery_codes", "codes that replace an experimenter's phone, as hashes", "to let them sign in", STUDY),
-    Kept("sign_ins", "open sign-ins of experimenters, as hashes", "to let only them see the dashboard", STUDY),
-    Kept("account_links", "links with which an account is made, as hashes", "to let new experimenters in", STUDY),
-    Kept("sign_in_failures", "names with which signing in failed lately", "to slow down guessing", STUDY),
-    Kept("dashboard_log", "what experimenters did on the dashboard", "no decision goes unrecorded", STUDY),
-    Kept("comments", "what experimenters say about a study", "to work on a study together", STUDY),
-    Kept(
+    StoredTable(
+        "submissions", "tokens of screens that were sent", "to store a screen once however often it is sent", ANSWERS
+    ),
+    StoredTable("findings", "what quality rules found in a session", "to say why a session is excluded", ANSWERS),
+    StoredTable(
+        "exclusions", "who left a session out of the analysis, and why", "no decision goes unrecorded", ANSWERS
+    ),
+    StoredTable("drafts", "forms that are not sent yet", "nothing is lost when a page is closed", ANSWERS),
+    StoredTable("chat_turns", "what was said in live conversations", "the study's data", ANSWERS),
+    StoredTable("withdrawals", "that a session was erased, when, and how much it held", "counts stay honest", STUDY),
+    StoredTable("withdrawal_codes", "hashes of the codes with which raters withdraw", "to let raters withdraw", STUDY),
+    StoredTable(
+        "secrets", "the secret that signs the links of raters", "to let in only raters with such a link", STUDY
+    ),
+    StoredTable("controls", "who started, paused or closed the study, and why", "no decision goes unrecorded", STUDY),
+    StoredTable("imports", "names and hashes of imported files", "no file is counted twice", STUDY),
+    StoredTable("study_versions", "the study file as raters saw it", "every answer can be read in its context", STUDY),
+    StoredTable("accounts", "names and password hashes of experimenters", "to let only them see the dashboard", STUDY),
+    StoredTable("study_roles", "what experimenters may do in single studies", "to let only them see a study", STUDY),
+    StoredTable(
+        "recovery_codes", "codes that replace an experimenter's phone, as hashes", "to let them sign in", STUDY
+    ),
+    StoredTable("sign_ins", "open sign-ins of experimenters, as hashes", "to let only them see the dashboard", STUDY),
+    StoredTable(
+        "account_links", "links with which an account is made, as hashes", "to let new experimenters in", STUDY
+    ),
+    StoredTable("sign_in_failures", "names with which signing in failed lately", "to slow down guessing", STUDY),
+    StoredTable("dashboard_log", "what experimenters did on the dashboard", "no decision goes unrecorded", STUDY),
+    StoredTable("comments", "what experimenters say about a study", "to work on a study together", STUDY),
+    StoredTable(
         "shared_reports",
         "copies of reports behind a link, without raw data, and links for reviewers",
         "to show results to others",
         STUDY,
     ),
-    Kept("identities", "who experimenters are at their provider of sign-ins", "to let them sign in there", STUDY),
-    Kept(
+    StoredTable(
+        "identities", "who experimenters are at their provider of sign-ins", "to let them sign in there", STUDY
+    ),
+    StoredTable(
         "provider_requests",
         "sign-ins under way at a provider, for minutes",
         "to let experimenters sign in there",
         STUDY,
     ),
-    Kept("wizards", "names of people who answer in place of a system", "to give each conversation one of them", STUDY),
-    Kept("wizard_chats", "conversations that wait for a wizard", "to give each conversation one of them", ANSWERS),
-    Kept("request_counts", "arrivals and logins of a client in a minute, as hashes", "to slow down guessing", STUDY),
-    Kept("looks", "when experimenters looked at results, and what they saw", "peeking is part of a study", STUDY),
+    StoredTable(
+        "wizards", "names of people who answer in place of a system", "to give each conversation one of them", STUDY
+    ),
+    StoredTable(
+        "wizard_chats", "conversations that wait for a wizard", "to give each conversation one of them", ANSWERS
+    ),
+    StoredTable(
+        "request_counts", "arrivals and logins of a client in a minute, as hashes", "to slow down guessing", STUDY
+    ),
+    StoredTable(
+        "looks", "when experimenters looked at results, and what they saw", "peeking is part of a study", STUDY
+    ),
 )
 
 
@@ -111,7 +135,7 @@ def inventory(study: Study, store: Store, at_ms: int) -> dict[str, Any]:
         for table in metadata.sorted_tables:
             if table.name not in present:
                 continue
-            kept = explained.get(table.name, Kept(table.name, "", "", STUDY))
+            kept = explained.get(table.name, StoredTable(table.name, "", "", STUDY))
             n_rows = connection.scalar(select(func.count()).select_from(table)) or 0
             stored.append(
                 {

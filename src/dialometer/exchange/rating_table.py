@@ -192,7 +192,7 @@ class RatingTable:
             "question": candidate.question if candidate else "",
             "answer": candidate.answer if candidate else "",
         }
-        if candidate is not None and self.candidates is not None and self.candidates.is_news(candidate):
+        if candidate is not None and self.candidates is not None and self.candidates.is_new(candidate):
             yield candidate
         yield from self._side_by_side(cells, of_row) if self.numbers else self._single(cells, of_row)
         if "session_minutes" in self._has:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from dialometer.design.adjudication import Disputes, Opinion, Thing, disputes_among
 from dialometer.flow.language import Language
-from dialometer.flow.screens import Field, Said, Screen, dispute_about
+from dialometer.flow.screens import AnswerInWords, Field, Screen, dispute_about
 from dialometer.model.scale import Scale, Value
 from dialometer.model.session import Judgment, Source, Task
 from dialometer.model.study import REASON, Study
@@ -105,7 +105,7 @@ class Waiting:
     """``waiting``, ``under way`` (an adjudicator has it) or ``settled``."""
 
 
-def standing(study: Study, store: Store, source: Source = "adjudicator") -> list[Waiting]:
+def disputes_of(study: Study, store: Store, source: Source = "adjudicator") -> list[Waiting]:
     """All disagreements in file order, and which of them wait."""
     now = settling(study, store, source)
     rows = []
@@ -143,7 +143,7 @@ def with_said(study: Study, store: Store, screen: Screen, task: Task) -> Screen:
         if field.scale.point_texts():
             return replace(field, said=tuple(_points(field.scale, letters, values, language)))
         said = [
-            Said(
+            AnswerInWords(
                 language.text("adjudicate.rater", letter=letter),
                 answer,
                 str(reasons.get((by_letter[letter].session_id, dispute.criterion, dispute.system, dispute.turn), "")),
@@ -160,14 +160,16 @@ def _mixed(item_id: str, session_id: str) -> str:
     return sha256(f"{item_id} {session_id}".encode()).hexdigest()
 
 
-def _points(scale: Scale, letters: Sequence[str], values: Sequence[Value], language: Language) -> Iterator[Said]:
+def _points(
+    scale: Scale, letters: Sequence[str], values: Sequence[Value], language: Language
+) -> Iterator[AnswerInWords]:
     """The points of a checklist on which raters differ, each with what they answered."""
     given: list[dict[str, Any]] = [value if isinstance(value, dict) else {} for value in values]
     for name, text in scale.point_texts(as_shown=True).items():
         if len({one.get(name) for one in given}) > 1:
             answers = zip(letters, given, strict=True)
             said = [f"{letter}: {language.text(f'checklist.{one[name]}')}" for letter, one in answers if name in one]
-            yield Said(text, " · ".join(said))
+            yield AnswerInWords(text, " · ".join(said))
 
 
 def _answers(scale: Scale, values: Sequence[Value], places: Mapping[str, str], language: Language) -> list[str]:

@@ -166,7 +166,7 @@ class Arenas:
         for place in self.state(session, item_id).waiting:
             self.answer(session, item_id, place, at_ms)
 
-    def said(self, session: Session, item_id: str) -> tuple[str, ...]:
+    def roles_so_far(self, session: Session, item_id: str) -> tuple[str, ...]:
         """Who spoke so far on the side where less was said; it ends with the rater where any reply is missing."""
         sides = [tuple(turn.role for turn in side) for side in self.conversations(session, item_id)]
         shorter = min(sides, key=lambda roles: roles.count("user"))

@@ -143,7 +143,7 @@ class Chats:
             raise FlowError("there is nothing to answer", remedy="write a message first")
         system, history = self._item(item_id, session).system, self.history(session, item_id)
         reply = self.ask(system, history, session, item_id, on_text, is_paced=is_paced)
-        return self.tell(session, item_id, turns[-1].n + 1, reply, self.clock() if at_ms is None else at_ms)
+        return self.store_reply(session, item_id, turns[-1].n + 1, reply, self.clock() if at_ms is None else at_ms)
 
     def ask(
         self,
@@ -161,7 +161,7 @@ class Chats:
         self.spending.check()
         pieces: list[str] = []
         try:
-            reply = self._asked(system, history, session, conversation, pieces, on_text)
+            reply = self._reply(system, history, session, conversation, pieces, on_text)
         except AgentError as error:
             error.where = f"system '{system}'" + (f", {error.where}" if error.where else "")
             tries = self._failed.setdefault(key, [])
@@ -190,7 +190,7 @@ class Chats:
         is_late = first_s > (live.first_word_s or 0.0) or whole_s > live.duration_s(len(reply.text))
         return {**live.model_dump(include={"first_word_s", "characters_per_s"}), "is_late": is_late}
 
-    def _asked(
+    def _reply(
         self,
         system: str,
         history: Sequence[Turn],
@@ -231,7 +231,7 @@ class Chats:
             self._suggested.setdefault((session.id, item.id), []).extend(paid)
         return different_texts(reply for _, reply in proposed)
 
-    def tell(self, session: Session, item_id: str, n: int, reply: Reply, at_ms: int) -> Reply:
+    def store_reply(self, session: Session, item_id: str, n: int, reply: Reply, at_ms: int) -> Reply:
         """Stores turn ``n``, the reply of whoever answers, before the rater sees it; gives it back as it was stored."""
         text, details = shown_reply(reply), dict(reply.details)
         suggested = self._suggested.pop((session.id, item_id), [])

@@ -30,7 +30,7 @@ _REASON = Text(multiline=True, max_length=2000)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AnswerInWords:
     """What one rater answered, in words, and why; or, of a checklist, what all answered on one point.
 
     Raters are known to adjudicators by letters.
@@ -58,7 +58,7 @@ class Field:
     """The standard's value on this criterion, where the condition shows it."""
     passages: tuple[Passage, ...] = ()
     """What can be marked, on a scale that marks words."""
-    said: tuple[Said, ...] = ()
+    said: tuple[AnswerInWords, ...] = ()
     """For adjudicators: what the raters answered who disagree."""
 
 

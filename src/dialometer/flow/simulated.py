@@ -77,7 +77,7 @@ class EngineAccess:
         view = view_of(screen, step_seconds(self.flow.study, path, path.steps[screen.step]))
         view = replace(view, language=current.language)
         if screen.item is not None and screen.item.kind == "arena":
-            said = self.arenas.said(current, view.item_id) if screen.kind == "chat" else ()
+            said = self.arenas.roles_so_far(current, view.item_id) if screen.kind == "chat" else ()
             return replace(view, said=said, systems=self.arenas.systems(current, view.item_id))
         if screen.kind != "chat":
             return view
@@ -139,4 +139,4 @@ class EngineAccess:
             )
         n = self.flow.store.conversations.turns(current.id, item_id)[-1].n + 1
         reply = Reply(replies[0], {"wizard": "simulated"})
-        return self.chats.tell(current, item_id, n, reply, at_ms + WIZARD_MS).text
+        return self.chats.store_reply(current, item_id, n, reply, at_ms + WIZARD_MS).text

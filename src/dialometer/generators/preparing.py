@@ -193,7 +193,7 @@ class _Preparing:
 
     def _published_copies(self, sources: Sequence[Path]) -> npt.NDArray[np.bool_]:
         """Copies among the training dialogues; what validation and test share with the training is counted."""
-        told = self.published.told_by()
+        told = self.published.dialogues_by_source()
         for name in ("train", "test"):
             if name not in told:
                 raise missing_split(name, list(sources))
@@ -273,7 +273,7 @@ class _Preparing:
         if not self.options.keeps_splits:
             return None
         return {
-            "told_by": self.published.told_by(),
+            "told_by": self.published.dialogues_by_source(),
             "n_validation_drawn": self.n_validation_drawn,
             "leakage": [asdict(row) for row in self.leakage],
         }

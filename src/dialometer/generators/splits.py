@@ -75,7 +75,7 @@ class PublishedSplits:
             self.counts[split, said_by] += 1
         return split
 
-    def told_by(self) -> dict[str, dict[str, int]]:
+    def dialogues_by_source(self) -> dict[str, dict[str, int]]:
         """For each split what says it, with the number of dialogues."""
         return {
             name: {said_by: n for (split, said_by), n in self.counts.items() if split == name}

@@ -40,7 +40,7 @@ _REMEDY = "write one topic per line, its words in order; or see 'Topics from els
 
 
 @dataclass(frozen=True)
-class GivenTopics:
+class FileTopics:
     """Topics by words as a file gives them; a word outside a topic has the weight 0."""
 
     path: Path
@@ -83,7 +83,7 @@ class GivenTopics:
         return TopicModel(weights[is_known].astype(np.float32), np.array(tokens, dtype=np.int64), prior), about
 
 
-def read_topic_file(path: Path) -> GivenTopics:
+def read_topic_file(path: Path) -> FileTopics:
     """Topics from a file: ``.npz`` with arrays, ``.csv`` or ``.tsv`` with one row per topic and word, else one topic per line."""
     try:
         if path.suffix == ".npz":
@@ -155,7 +155,7 @@ def _table(source: SourceFile, problems: Problems) -> Iterator[dict[str, float]]
     yield from rows.values()
 
 
-def _of_arrays(path: Path) -> GivenTopics:
+def _of_arrays(path: Path) -> FileTopics:
     """``components`` (topics by words), ``words`` and maybe ``prior``, as numpy saves them."""
     remedy = "save it with numpy.savez(file, components=…, words=numpy.array(words, dtype=str), prior=…)"
     try:
@@ -181,11 +181,11 @@ def _of_arrays(path: Path) -> GivenTopics:
 
 def _checked(
     path: Path, weights: npt.NDArray[np.float64], words: tuple[str, ...], prior: float | npt.NDArray[np.float64]
-) -> GivenTopics:
+) -> FileTopics:
     """Weights are counts (variational parameters) or, where no topic sums to more than one, probabilities."""
     if not np.isfinite(weights).all() or (weights < 0).any() or not (weights.sum(axis=1) > 0).all():
         raise DialometerError(
             "a topic has negative or missing weights, or none above 0", where=str(path), remedy="check the file"
         )
     is_share = bool((weights.sum(axis=1) <= 1.001).all())
-    return GivenTopics(path, weights * AS_COUNTS if is_share else weights, words, prior)
+    return FileTopics(path, weights * AS_COUNTS if is_share else weights, words, prior)

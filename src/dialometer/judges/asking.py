@@ -31,7 +31,7 @@ class GaveUp(AgentError):
 
 
 @dataclass(frozen=True)
-class GivenAnswers:
+class JudgeAnswers:
     """A usable answer, and what it took: every reply that was needed."""
 
     values: dict[str, Any]
@@ -50,7 +50,7 @@ class GivenAnswers:
 
 
 @dataclass
-class Asking:
+class Prompting:
     """How a model is asked. ``has_reasons``: it writes its reasons before the verdict, whether or not the study wants them."""
 
     client: ModelClient
@@ -62,7 +62,7 @@ class Asking:
     is_asked_again: bool = False
     """Whether what got no usable answer in an earlier run is asked once more."""
 
-    def ask(self, shown: Shown, instructions: str, *, seed: int, about: dict[str, Any]) -> GivenAnswers:
+    def ask(self, shown: Shown, instructions: str, *, seed: int, about: dict[str, Any]) -> JudgeAnswers:
         """The answers to a screen; raises :class:`GaveUp` with the reason where there are none."""
         try:
             return self._ask(shown, instructions, seed=seed, about=about)
@@ -71,7 +71,7 @@ class Asking:
 
     def _ask(
         self, shown: Shown, instructions: str, *, seed: int, about: dict[str, Any], is_fresh: bool = False
-    ) -> GivenAnswers:
+    ) -> JudgeAnswers:
         """Asks until the answer can be used; each time the model reads what was wrong with the last one."""
         is_judged = shown["kind"] in ("item", "chat")
         fields = reasons_first(shown["fields"]) if self.has_reasons and is_judged else shown["fields"]
@@ -96,7 +96,7 @@ class Asking:
                 answer = Turn("Agent", reply.text[:MOST_REPEATED] or "(nothing)", "agent")
                 talk = [*talk, answer, Turn("User", again(complaints), "user")]
             else:
-                return GivenAnswers(answers.values, answers.reasons, tuple(replies))
+                return JudgeAnswers(answers.values, answers.reasons, tuple(replies))
         if self.is_asked_again and not is_fresh and all(reply.is_cached for reply in replies):
             raise _GaveUpBefore(why, replies)
         raise GaveUp(why, replies)

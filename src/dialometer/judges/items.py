@@ -26,7 +26,7 @@ from dialometer.flow.screens import Screen, build_screen
 from dialometer.flow.steps import Step, path_of
 from dialometer.flow.submissions import Timing, read_values, to_judgments
 from dialometer.judges.access import PLATFORM
-from dialometer.judges.asking import Asking, GaveUp
+from dialometer.judges.asking import GaveUp, Prompting
 from dialometer.judges.model_client import BudgetSpent, ModelReply, NotAnswered, Usage
 from dialometer.model.item import ArenaItem, ChatItem, Item
 from dialometer.model.session import Answer, Judgment, Plan, Task
@@ -100,7 +100,7 @@ class ItemJudge:
 
     study: Study
     store: Store
-    asking: Asking
+    prompting: Prompting
     name: str
     items: Sequence[Item]
     """The items to judge."""
@@ -115,13 +115,13 @@ class ItemJudge:
         """Asks and stores, pass by pass; what was answered is stored even where the run ends early."""
         passes = list(self._passes())
         questions = {pass_: self._questions(pass_) for pass_ in passes}
-        progress = JudgingProgress(self.name, sum(map(len, questions.values())), spent=self.asking.client.spent)
+        progress = JudgingProgress(self.name, sum(map(len, questions.values())), spent=self.prompting.client.spent)
         known = self._known()
         for pass_ in passes:
             if progress.stopped:
                 break
             done, missing = known.get(self._rater(pass_), (set(), set()))
-            is_asked_again = self.asking.is_asked_again or self.asking.client.is_offline
+            is_asked_again = self.prompting.is_asked_again or self.prompting.client.is_offline
             still_open = [q for q in questions[pass_] if not _is_done(q, done)]
             left = [q for q in still_open if is_asked_again or _place(q.step) not in missing]
             n_missing = len(still_open) - len(left)
@@ -278,7 +278,7 @@ class ItemJudge:
     ) -> None:
         shown = screen_content(question.screen)
         about = {"rater": self._rater(pass_), "screen": question.screen.key}
-        answers = self.asking.ask(shown, instructions, seed=self.seed + pass_.sample, about=about)
+        answers = self.prompting.ask(shown, instructions, seed=self.seed + pass_.sample, about=about)
         end = answers.at_ms or now_ms()
         timing = Timing(end - int(1000 * answers.duration_s), end, device="program")
         try:
@@ -297,7 +297,7 @@ class ItemJudge:
         is_paid = any(not reply.is_cached for reply in answered.replies)
         if not answered.judgments and not answered.answers and not is_paid:
             return
-        client = self.asking.client
+        client = self.prompting.client
         spent = Usage(
             n_requests=len(answered.replies),
             n_tokens_in=sum(reply.n_tokens_in or 0 for reply in answered.replies),

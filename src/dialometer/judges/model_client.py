@@ -152,7 +152,7 @@ class ModelClient:
         if known is None:
             model = self.model.model_copy(update={"system_prompt": system})
             if self.is_offline:
-                held = model if schema is None or self.takes_schema is False else model.held_to(schema)
+                held = model if schema is None or self.takes_schema is False else model.with_schema(schema)
                 self.unsent[key] = held.body(talk, seed, is_streamed=False)
                 raise NotAnswered("not answered yet")
             self._check_budget()
@@ -177,12 +177,12 @@ class ModelClient:
         refused: RequestRefused | None = None
         if schema is not None and self.takes_schema is not False:
             try:
-                return _asked(model.held_to(schema), talk, seed)
+                return _call(model.with_schema(schema), talk, seed)
             except RequestRefused as error:
                 if self.takes_schema or error.status not in MAY_MEAN_THE_SCHEMA:
                     raise
                 refused = error
-        entry = _asked(model, talk, seed)
+        entry = _call(model, talk, seed)
         if refused is not None:
             self.takes_schema, self.schema_refused = False, refused.message
         return entry
@@ -233,7 +233,7 @@ class ModelClient:
             append(self.folder / LOG_FILE, entry)
 
 
-def _asked(model: ChatModel, talk: Sequence[Turn], seed: int) -> dict[str, Any]:
+def _call(model: ChatModel, talk: Sequence[Turn], seed: int) -> dict[str, Any]:
     content, times = model.ask(model.endpoint, model.body(talk, seed, is_streamed=False))
     return _entry(model.read_whole(content), float(times["latency_s"]))
 

@@ -34,7 +34,7 @@ def screen_prompt(shown: Shown) -> str:
         parts += _item(item, shown["chat"])
     definitions = {field["label"]: field["definition"] for field in shown["fields"] if field["definition"]}
     parts += [f"{label}: {definition}" for label, definition in definitions.items()]
-    keys = [f"- {json.dumps(field['name'])}: {_asked(field)}" for field in shown["fields"]]
+    keys = [f"- {json.dumps(field['name'])}: {_question_text(field)}" for field in shown["fields"]]
     parts.append("\n".join([FORM, *keys]))
     return "\n\n".join(part for part in parts if part)
 
@@ -72,7 +72,7 @@ def again(complaints: Mapping[str, str]) -> str:
 
 def _item(item: Mapping[str, Any], chat: Sequence[Mapping[str, Any]] | None) -> list[str]:
     parts = [item["title"], item["text"], f"Situation: {item['scenario']}" if item["scenario"] else ""]
-    parts += _told(item["system_prompt"])
+    parts += _system_prompt_lines(item["system_prompt"])
     if chat:
         parts.append(f"The conversation:\n{_turns(chat)}")
     elif item["context"]:
@@ -90,11 +90,11 @@ def _item(item: Mapping[str, Any], chat: Sequence[Mapping[str, Any]] | None) -> 
         turns = [
             f"{f'(t{number}) ' if number in rated else ''}{_turn(turn)}" for number, turn in enumerate(option["turns"])
         ]
-        parts.append(f"{head}:\n" + "\n".join([*_told(option["system_prompt"]), *turns]))
+        parts.append(f"{head}:\n" + "\n".join([*_system_prompt_lines(option["system_prompt"]), *turns]))
     return parts
 
 
-def _told(system_prompt: str) -> list[str]:
+def _system_prompt_lines(system_prompt: str) -> list[str]:
     return [f"What the system was told beforehand: {system_prompt}"] if system_prompt else []
 
 
@@ -115,7 +115,7 @@ def _step(call: Mapping[str, Any]) -> str:
     return f"[used the tool {call['name']}{arguments}{result}]"
 
 
-def _asked(field: Mapping[str, Any]) -> str:
+def _question_text(field: Mapping[str, Any]) -> str:
     about = ""
     if field["target"].startswith("t"):
         about = f" (about the turn {field['target']})"

@@ -12,7 +12,7 @@ from dialometer.errors import AnswersRejected
 from dialometer.flow.engine import now_ms
 from dialometer.flow.screens import CONSENT_FIELD, MORE_FIELD
 from dialometer.judges.access import JudgeAccess, Shown
-from dialometer.judges.asking import Asking, GaveUp
+from dialometer.judges.asking import GaveUp, Prompting
 from dialometer.judges.model_client import ModelClient, Usage
 from dialometer.judges.prompt import message_prompt, system_prompt
 from dialometer.model.dialogue import Turn
@@ -41,7 +41,7 @@ class ModelRater:
 
     study: Study
     access: JudgeAccess
-    asking: Asking
+    prompting: Prompting
     n_parallel: int = 1
     name: str = ""
     """The judge's name; the model's by default."""
@@ -51,7 +51,7 @@ class ModelRater:
     @property
     def client(self) -> ModelClient:
         """The model."""
-        return self.asking.client
+        return self.prompting.client
 
     def rater_name(self, number: int) -> str:
         """The name under which a rater is known: the judge's, and a number from 1."""
@@ -63,10 +63,10 @@ class ModelRater:
         All arrive first, one after the other, so that what is drawn for them does not depend on who is faster.
         """
         progress = JudgeProgress(n_raters=n_raters, spent=self.client.spent)
-        telling = Lock()
+        lock = Lock()
 
-        def tell(n_judgments: int = 0, state: str = "") -> None:
-            with telling:
+        def report_progress(n_judgments: int = 0, state: str = "") -> None:
+            with lock:
                 progress.n_judgments += n_judgments
                 if state:
                     progress.n_done += 1
@@ -81,12 +81,12 @@ class ModelRater:
 
         def take_part(number: int, session: str) -> None:
             try:
-                state = self._walk(session, number, tell)
+                state = self._walk(session, number, report_progress)
             except (GaveUp, AnswersRejected) as error:
-                with telling:
+                with lock:
                     progress.given_up.append(f"{self.rater_name(number)}: {error.message}")
                 state = GIVEN_UP
-            tell(state=state)
+            report_progress(state=state)
 
         with ThreadPoolExecutor(self.n_parallel, thread_name_prefix="rater") as pool:
             jobs = [pool.submit(take_part, number, session) for number, session in sessions.items() if session]
@@ -98,7 +98,7 @@ class ModelRater:
                 raise
         return progress
 
-    def _walk(self, session: str, number: int, tell: Callable[[int], None]) -> str:
+    def _walk(self, session: str, number: int, report_progress: Callable[[int], None]) -> str:
         """One rater's way to the end; returns how the session ended."""
         instructions = self._instructions(session)
         for _ in range(MAX_SCREENS):
@@ -114,7 +114,7 @@ class ModelRater:
                 shown = self.access.screen(session)
             answers = self._answers(shown, number, instructions)
             token = f"judge-{session}-{shown['screen']}"
-            tell(self.access.submit(session, shown["screen"], answers, shown_at_ms, token))
+            report_progress(self.access.submit(session, shown["screen"], answers, shown_at_ms, token))
         raise GaveUp("the session has no end")
 
     def _instructions(self, session: str) -> str:
@@ -135,7 +135,7 @@ class ModelRater:
         if not fields:
             return fixed
         about = {"rater": self.rater_name(number), "screen": self.study.own_key(shown["screen"])}
-        return fixed | self.asking.ask({**shown, "fields": fields}, instructions, seed=number, about=about).values
+        return fixed | self.prompting.ask({**shown, "fields": fields}, instructions, seed=number, about=about).values
 
     def _fixed(self, shown: Shown) -> dict[str, Any]:
         """Screening is about people: a program is let in by whoever runs it."""
@@ -147,7 +147,7 @@ class ModelRater:
     def _talk(self, session: str, number: int, shown: Shown, instructions: str) -> None:
         """The conversation before a rating: as many messages as the study asks for at least."""
         item = shown["item"]
-        system = system_prompt(instructions, self.asking.persona, self.asking.guidance)
+        system = system_prompt(instructions, self.prompting.persona, self.prompting.guidance)
         if any(turns[-1]["role"] == "user" for turns in _spoken(shown)):
             self.access.wait_for_reply(session, item["id"])
             shown = self.access.screen(session)

@@ -108,7 +108,7 @@ def json_lines(parts: list[ColumnarPart]) -> Iterator[bytes]:
     several = len({part.split for part in parts}) > 1
     for part in parts:
         allowance = Allowance(part.path)
-        with _told_in_words(part.path):
+        with _errors_in_words(part.path):
             for frame in row_frames(part.path):
                 allowance.take(int(frame.estimated_size()))
                 yield _as_lines(_with_labels(frame, part, has_splits=several))
@@ -170,7 +170,7 @@ def row_frames(path: Path) -> Iterator[pl.DataFrame]:
     stat = path.stat()
     if why_not := _tried_elsewhere(str(path.resolve()), stat.st_mtime_ns, stat.st_size):
         raise _unreadable(path, ValueError(why_not))
-    with _told_in_words(path):
+    with _errors_in_words(path):
         yield from _read(path)
 
 
@@ -200,17 +200,17 @@ class _Trial:
     def of(self, path: str) -> str:
         """Why a file cannot be read; empty where it can."""
         with self._lock:
-            message = self._asked(path) if self._process is not None and self._owner == os.getpid() else None
+            message = self._try_in_process(path) if self._process is not None and self._owner == os.getpid() else None
             if message is None:  # there was none, or it has ended: by itself, or by a file that a new one ends by too
                 self.end()
                 self._process, self._owner = _started(), os.getpid()
-                message = self._asked(path)
+                message = self._try_in_process(path)
             if message is None:
                 self.end()
                 return "it is damaged"
             return message
 
-    def _asked(self, path: str) -> str | None:
+    def _try_in_process(self, path: str) -> str | None:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             return None
@@ -257,7 +257,7 @@ def try_files() -> None:
 
 def _problem(path: Path) -> str:
     try:
-        with _told_in_words(path):
+        with _errors_in_words(path):
             for frame in _read(path):
                 _as_lines(frame)
     except DialometerError as error:
@@ -280,7 +280,7 @@ def _read(path: Path) -> Iterator[pl.DataFrame]:
 
 
 @contextmanager
-def _told_in_words(path: Path) -> Iterator[None]:
+def _errors_in_words(path: Path) -> Iterator[None]:
     """What polars cannot read is an error in words, a panic of its native code too."""
     import polars as pl  # noqa: PLC0415
 

@@ -96,7 +96,7 @@ def _ranks(
     if not n_folds:
         fitted = fit_or_load(retriever, kb, work)
         check_not_learned(fitted, kb, query_set, str(retriever))
-        return _asked(fitted, query_set, labels)
+        return _relevant_ranks(fitted, query_set, labels)
     if isinstance(retriever, Path):
         remedy = "name the retriever, so that it can be fitted fold by fold"
         raise DialometerError("a saved retriever cannot be cross-validated", where=str(retriever), remedy=remedy)
@@ -106,10 +106,12 @@ def _ranks(
 
 def relevant_ranks(fitted: FittedRetriever, query_set: QuerySet, labels: Sequence[Marks]) -> list[RelevantRanks]:
     """At which ranks a retriever puts right answers, for each of several sets of labels; the questions are asked once."""
-    return _asked(fitted, query_set, labels)[0]
+    return _relevant_ranks(fitted, query_set, labels)[0]
 
 
-def _asked(fitted: FittedRetriever, query_set: QuerySet, labels: Sequence[Marks]) -> tuple[list[RelevantRanks], Ints]:
+def _relevant_ranks(
+    fitted: FittedRetriever, query_set: QuerySet, labels: Sequence[Marks]
+) -> tuple[list[RelevantRanks], Ints]:
     if len(query_set) * len(fitted.kb.answers) <= MAX_SCORES:
         scores = fitted.scores(query_set.queries)
         return [ranks_from_scores(scores, relevant) for relevant in labels], _first(scores)

@@ -25,7 +25,7 @@ class Look:
     at_ms: int
 
 
-class Looks(StorePart):
+class LookLog(StorePart):
     """The log of looks."""
 
     def add(self, look: Look) -> None:

@@ -18,7 +18,7 @@ from dialometer.storage.counting.slot_counts import SlotCounts
 from dialometer.storage.database import BUSY_TIMEOUT_S, Database, open_database
 from dialometer.storage.exclusions import Exclusions
 from dialometer.storage.imports import Imports
-from dialometer.storage.looks import Looks
+from dialometer.storage.looks import LookLog
 from dialometer.storage.migrate import bring_up_to_date
 from dialometer.storage.records import Records
 from dialometer.storage.sessions import Sessions
@@ -48,7 +48,7 @@ class Store:
         self.conversations = Conversations(database)
         self.imports = Imports(database)
         self.accounts = Accounts(database)
-        self.looks = Looks(database)
+        self.looks = LookLog(database)
         self.secrets = Secrets(database)
         self.wizards = Wizards(database)
         self.limits = SharedLimits(database)

@@ -357,7 +357,7 @@ def _serve_until_replaced(
         server.run(sockets=[sock.dup()])
     except BaseException:
         for worker in started:
-            worker.tell(signal.SIGTERM)
+            worker.send_signal(signal.SIGTERM)
             worker.end()
         raise
     return following[0] if following else None

@@ -97,14 +97,14 @@ class AdaptiveAssigner:
                 first, second = sorted(order.split("|"))
                 self._votes[first, second, choice] += 1
             pairs = {(first, second) for first, second, _ in self._votes}
-            self.openness = open_by_votes(study, {pair: self._standing(*pair) for pair in pairs})
+            self.openness = open_by_votes(study, {pair: self._pair_votes(*pair) for pair in pairs})
         else:
             systems, values = columns["system"][mine].tolist(), columns["value"][mine].tolist()
             self._ratings.update(zip(systems, values, strict=True))
             self.openness = open_by_ratings(study, scale, ((s, value, n) for (s, value), n in self._ratings.items()))
         self._sums.clear()
 
-    def _standing(self, first: str, second: str) -> PairVotes:
+    def _pair_votes(self, first: str, second: str) -> PairVotes:
         n = sum(count for (a, b, _), count in self._votes.items() if (a, b) == (first, second))
         won, lost = self._votes[first, second, first], self._votes[first, second, second]
         return PairVotes(won, lost, n - won - lost)

@@ -80,7 +80,7 @@ def tests_at_looks(
     whole, best = replace(data, study=study), dict[str, Estimate]()
     for place, n in enumerate(numbers):
         if isinstance(study.spec.analysis.looks, list) or n >= FIRST:
-            here = looked(whole, options, raters, numbers[: place + 1])
+            here = look_data(whole, options, raters, numbers[: place + 1])
             for label, test in tests(here.data, here.options).items():
                 if label not in best or p_adjusted(test) < p_adjusted(best[label]):
                     best[label] = test
@@ -88,7 +88,7 @@ def tests_at_looks(
 
 
 @dataclass(frozen=True)
-class Looked:
+class LookData:
     """One look: the data, the settings under which their tests hold, and the primary hypothesis."""
 
     data: StudyData
@@ -106,11 +106,11 @@ class Looked:
         return Checked(self.look.n, self.look.level(1 - self.options.confidence), result, chance)
 
 
-def looked(data: StudyData, options: Options, raters: Sequence[str], reached: Sequence[int]) -> Looked:
+def look_data(data: StudyData, options: Options, raters: Sequence[str], reached: Sequence[int]) -> LookData:
     """The look at the last of ``reached``; the first raters of the given ones are its data."""
     kept = raters[: reached[-1]]
     look = look_at(data.study.spec.analysis, n_planned(data.study), reached)
-    return Looked(
+    return LookData(
         data.of_raters(kept, LATER), replace(options, correction=correction_at(options.correction, look)), look
     )
 
@@ -128,7 +128,7 @@ def at_look(data: StudyData, options: Options) -> tuple[StudyData, Options]:
     for place, _ in enumerate(checks):
         if analysis.stop is None:
             break
-        here = looked(data, options, raters, checks[: place + 1])
+        here = look_data(data, options, raters, checks[: place + 1])
         tested = here.hypothesis()
         made.append(here.checked(tested))
         reason = stop_reason(here, made[-1], data)
@@ -137,18 +137,18 @@ def at_look(data: StudyData, options: Options) -> tuple[StudyData, Options]:
     if isinstance(analysis.looks, list):
         if not checks:
             return _too_early(data, analysis.looks[0], len(raters)), options
-        here = looked(data, options, raters, checks)
+        here = look_data(data, options, raters, checks)
     else:
         n = data.judgments["rater"].n_unique()  # raters under way count too
         if n < FIRST:
             return _too_early(data, FIRST, n), options
         look = look_at(analysis, n_planned(data.study), [n])
-        here = Looked(data, replace(options, correction=correction_at(options.correction, look)), look)
+        here = LookData(data, replace(options, correction=correction_at(options.correction, look)), look)
     state = LookState(here.look, _words(here), _unfinished(here, len(raters)), _next_step(here, len(raters)))
     return replace(here.data, look=replace(state, checked=tuple(made))), here.options
 
 
-def stop_reason(here: Looked, checked: Checked, data: StudyData) -> StopReason | None:
+def stop_reason(here: LookData, checked: Checked, data: StudyData) -> StopReason | None:
     """Why the declared rule stops the study at this look; None where it goes on. ``data`` has the other raters too."""
     rule = data.study.spec.analysis.stop
     if rule is None:
@@ -191,7 +191,7 @@ def _chance(test: Estimate, look: SequentialLook) -> float:
     return look.chance_at_end(test, alpha)
 
 
-def _stopped(here: Looked, reason: StopReason, made: list[Checked], n_finished: int) -> tuple[StudyData, Options]:
+def _stopped(here: LookData, reason: StopReason, made: list[Checked], n_finished: int) -> tuple[StudyData, Options]:
     rule, checked = here.data.study.spec.analysis.stop, made[-1]
     assert rule is not None
     n = n_of(here.look.n, "rater")
@@ -218,7 +218,7 @@ def _too_early(data: StudyData, first: int, n: int) -> StudyData:
     return replace(data.of_raters((), LATER), look=state)
 
 
-def _words(here: Looked) -> str:
+def _words(here: LookData) -> str:
     """What holds at this look."""
     level = here.look.level(1 - here.options.confidence)
     when = "at every look" if isinstance(here.look, AnytimeLook) else "at all planned looks together"
@@ -229,7 +229,7 @@ def _words(here: Looked) -> str:
     )
 
 
-def _unfinished(here: Looked, n_finished: int) -> str:
+def _unfinished(here: LookData, n_finished: int) -> str:
     planned = here.look.planned
     if n_finished >= planned or set(here.data.sessions["source"].unique()) == {"imported"}:
         return ""
@@ -237,7 +237,7 @@ def _unfinished(here: Looked, n_finished: int) -> str:
     return f"The study is not finished: {n_finished} of {n_of(planned, 'rater')} {verb} completed it."
 
 
-def _next_step(here: Looked, n_finished: int) -> str:
+def _next_step(here: LookData, n_finished: int) -> str:
     if n_finished >= here.look.planned:
         return ""
     declared = here.data.study.spec.analysis.looks

@@ -68,7 +68,7 @@ def add_to(app: typer.Typer) -> None:
         )
         _write(out, rows, bots_by_name)
         refused = {row["id"]: row["metadata"].get("unwanted_words_in", []) for row in rows}
-        _tell(out, rows, {key: names for key, names in refused.items() if names}, as_json=as_json)
+        _print_result(out, rows, {key: names for key, names in refused.items() if names}, as_json=as_json)
 
 
 def _write(out: Path, rows: list[dict[str, Any]], bots: Mapping[str, Bot]) -> None:
@@ -101,7 +101,7 @@ def _write(out: Path, rows: list[dict[str, Any]], bots: Mapping[str, Bot]) -> No
         part.replace(path)
 
 
-def _tell(out: Path, rows: list[dict[str, Any]], refused: dict[str, list[str]], *, as_json: bool) -> None:
+def _print_result(out: Path, rows: list[dict[str, Any]], refused: dict[str, list[str]], *, as_json: bool) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results

@@ -98,7 +98,7 @@ def add_to(app: typer.Typer) -> None:
                 settings,
                 sizes=_sizes(size or []) | {k: v for k, v in (("cell", cell), ("attention", attention)) if v},
                 is_resumed=resume,
-                report=lambda progress: _tell(progress, report),
+                report=lambda progress: _report_progress(progress, report),
             )
         if os.environ.get("RANK", "0") == "0":  # of several processes one is enough to tell
             _show(path, load_checkpoint(path).record, as_json=as_json)
@@ -139,7 +139,7 @@ def _sizes(entries: list[str]) -> dict[str, Any]:
     return sizes
 
 
-def _tell(progress: TrainingProgress, report: Report) -> None:
+def _report_progress(progress: TrainingProgress, report: Report) -> None:
     from dialometer.cli.console import errors
 
     if os.environ.get("RANK", "0") != "0":

@@ -195,10 +195,10 @@ def write_report(report: Report, folder: Path, *, as_json: bool) -> None:
     if as_json:
         typer.echo(report_to_json(report), nl=False)
         return
-    _tell(report, folder)
+    _print_result(report, folder)
 
 
-def _tell(report: Report, folder: Path) -> None:
+def _print_result(report: Report, folder: Path) -> None:
     from rich.markup import escape
     from rich.table import Table as Printed
 

@@ -116,7 +116,7 @@ def add_to(app: typer.Typer) -> None:
                 engine=opened,
                 report=work.report,
             )
-        _tell(out, lines, len(data.rated), divided, experts, as_json=as_json)
+        _print_result(out, lines, len(data.rated), divided, experts, as_json=as_json)
 
 
 def _splits(
@@ -156,7 +156,7 @@ def _chosen(names: str, plain: Sequence[PlainRow]) -> tuple[tuple[AblationRow, .
     )
 
 
-def _tell(
+def _print_result(
     out: Path,
     lines: Sequence[AblationLine],
     n_rated: int,

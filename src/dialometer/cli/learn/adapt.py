@@ -58,10 +58,10 @@ def add_to(app: typer.Typer) -> None:
         with working(device, None) as work:
             fitted = adapt_gaussian(evaluator, data.rated, seed=seed, about=about, work=work)
         save_gaussian(out, fitted)
-        _tell(out, fitted, as_json=as_json)
+        _print_result(out, fitted, as_json=as_json)
 
 
-def _tell(out: Path, fitted: GaussianFit, *, as_json: bool) -> None:
+def _print_result(out: Path, fitted: GaussianFit, *, as_json: bool) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results

@@ -51,7 +51,7 @@ def add_to(app: typer.Typer) -> None:
                 return
             how = "by model" if single.n_models > 1 else "by the model's own uncertainty"
             spread = f" ({single.low:.0%} to {single.high:.0%} {how})" if single.low < single.high else ""
-            _say(f"A is better with a probability of {single.probability:.0%}{spread}.")
+            _print(f"A is better with a probability of {single.probability:.0%}{spread}.")
             return
         estimate = compare_collections(loaded, first, second, seed=seed)
         if as_json:
@@ -64,13 +64,13 @@ def add_to(app: typer.Typer) -> None:
             }
             typer.echo(json.dumps(content, indent=2))
             return
-        _say(
+        _print(
             f"A dialogue of A is better than one of B with a probability of {estimate.value:.0%}"
             f" (95% interval {estimate.low:.0%} to {estimate.high:.0%}, {len(first)} and {len(second)} dialogues)."
         )
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     from dialometer.cli.console import results
 
     results.print(text)

@@ -94,7 +94,7 @@ def add_to(app: typer.Typer) -> None:
                     device=device,
                     report=work.report,
                 )
-        _tell(out, tables, len(rated), as_json=as_json)
+        _print_result(out, tables, len(rated), as_json=as_json)
 
 
 def _check(folder: Path, rated: Sequence[RatedDialogue], seed: int, device: str, *, as_json: bool) -> None:
@@ -180,7 +180,7 @@ EXPECTED = {
 }
 
 
-def _tell(out: Path, tables: dict[str, list[AblationLine]], n_rated: int, *, as_json: bool) -> None:
+def _print_result(out: Path, tables: dict[str, list[AblationLine]], n_rated: int, *, as_json: bool) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results

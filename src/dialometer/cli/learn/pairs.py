@@ -106,7 +106,7 @@ def add_to(app: typer.Typer) -> None:
         )
         sampled = sample_pairs(source.read(ratings).rated, rules)
         _write(out, sampled, rules, experts, ratings.name)
-        _tell(out, sampled, as_json=as_json)
+        _print_result(out, sampled, as_json=as_json)
 
 
 def _words(path: Path | None) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def _write(out: Path, sampled: SampledPairs, rules: PairRules, n_experts: int, s
         (out / f"{file}.md").write_text(words, encoding="utf-8")
 
 
-def _tell(out: Path, sampled: SampledPairs, *, as_json: bool) -> None:
+def _print_result(out: Path, sampled: SampledPairs, *, as_json: bool) -> None:
     from collections import Counter
 
     gaps = Counter(f"{abs(a.rating - b.rating):g}" for a, b in sampled.pairs)

@@ -52,7 +52,7 @@ def add_to(app: typer.Typer) -> None:
         import numpy as np
 
         from dialometer.analysis.families.conversations.experts import ExpertPair
-        from dialometer.analysis.families.conversations.rating_shape import GivenRatings, ratings_report
+        from dialometer.analysis.families.conversations.rating_shape import RatingSample, ratings_report
         from dialometer.cli.console import working
         from dialometer.learned.cmade.neighbours import knn_smooth
         from dialometer.learned.data.splits import groups_of
@@ -65,7 +65,7 @@ def add_to(app: typer.Typer) -> None:
         if has_features:
             with working(device, cache) as work:
                 neighbours = knn_smooth(features_of(rated, evaluator, work), values, k)
-        reference = GivenRatings(
+        reference = RatingSample(
             [row.id for row in rated], values, groups_of(rated), [row.bot or "" for row in rated], neighbours
         )
         verdicts = [ExpertPair(row.first, row.second, "first" if row.first_is_better else "second") for row in experts]

@@ -132,7 +132,7 @@ def add_to(app: typer.Typer) -> None:
         with working(device, None) as work:
             fitted = fit_evaluator(data, options, out, device=device, report=work.report)
         if join(device)[0].is_first:
-            _tell(out, rating_set, fitted, as_json=as_json)
+            _print_result(out, rating_set, fitted, as_json=as_json)
 
 
 def _check_recipe(recipe: str) -> None:
@@ -181,7 +181,7 @@ def _train_gaussian(
     with working(device, None) as work:
         fitted = fit_gaussian(rating_set.rated, seed=seed, aspects=aspects, experts=experts, work=work)
     save_gaussian(out, fitted)
-    _tell(out, rating_set, fitted, as_json=as_json)
+    _print_result(out, rating_set, fitted, as_json=as_json)
 
 
 def _stage_numbers(text: str) -> list[str]:
@@ -193,7 +193,7 @@ def _stage_numbers(text: str) -> list[str]:
     return parts
 
 
-def _tell(out: Path, ratings: RatingSet, fitted: CmadeFit | GaussianFit, *, as_json: bool) -> None:
+def _print_result(out: Path, ratings: RatingSet, fitted: CmadeFit | GaussianFit, *, as_json: bool) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results

@@ -215,7 +215,7 @@ def adjudicators(
     from dialometer.cli.console import results
     from dialometer.cli.options import open_store
     from dialometer.errors import DialometerError
-    from dialometer.flow.adjudication import link_of, standing
+    from dialometer.flow.adjudication import disputes_of, link_of
     from dialometer.flow.engine import now_ms
     from dialometer.storage.access.secrets import SIGNING
 
@@ -227,7 +227,7 @@ def adjudicators(
     expires = str(now_ms() // 1000 + days * 86_400) if days else ""
     with open_store(folder, database) as store:
         key = store.secrets.get(SIGNING, now_ms())
-        n_waiting = sum(dispute.state == "waiting" for dispute in standing(study, store))
+        n_waiting = sum(dispute.state == "waiting" for dispute in disputes_of(study, store))
     made = {name: link_of(key, url, name, expires) for name in dict.fromkeys(names)}
     log_action(folder, database, "made links for adjudicators", ", ".join(made))
     if as_json:

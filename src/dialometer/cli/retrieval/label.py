@@ -60,10 +60,10 @@ def add_to(app: typer.Typer) -> None:
                 serve_page(app, host, port, title="Label", end="Ctrl+C ends it; nothing is lost.")
         finally:
             labels.close()
-            _tell(labels, as_json=as_json)
+            _print_result(labels, as_json=as_json)
 
 
-def _tell(labels: MakerLabels, *, as_json: bool) -> None:
+def _print_result(labels: MakerLabels, *, as_json: bool) -> None:
     from dialometer.cli.console import results
 
     n_marked = sum(len(right) for right, is_done in zip(labels.right, labels.is_done, strict=True) if is_done)

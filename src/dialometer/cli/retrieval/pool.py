@@ -83,14 +83,14 @@ def add_to(app: typer.Typer) -> None:
         )
         if kb.folder is not None:
             copy_recordings(kb.recordings, kb.folder, out)
-        _tell(out, items, len(query_set), files, raters, as_json=as_json, rated=rated)
+        _print_result(out, items, len(query_set), files, raters, as_json=as_json, rated=rated)
 
 
 def _system(name: str, retriever: Retriever | Path) -> str:
     return study_name(retriever.resolve().name if isinstance(retriever, Path) else name, "retriever")
 
 
-def _tell(
+def _print_result(
     folder: Path,
     items: list[dict[str, Any]],
     n_questions: int,

@@ -90,7 +90,7 @@ def add_to(app: typer.Typer) -> None:
                 cuts=CUTS,
             )
         _keep(trained, out)
-        _tell(trained, out, as_json=as_json)
+        _print_result(trained, out, as_json=as_json)
 
 
 def _keep(trained: TrainedRetriever, folder: Path) -> None:
@@ -104,7 +104,7 @@ def _keep(trained: TrainedRetriever, folder: Path) -> None:
         save_calibration(trained.calibration, folder)
 
 
-def _tell(trained: TrainedRetriever, folder: Path, *, as_json: bool) -> None:
+def _print_result(trained: TrainedRetriever, folder: Path, *, as_json: bool) -> None:
     from dialometer.cli.console import results
     from dialometer.cli.retrieval._tables import show_parts, show_trade_off
 

@@ -23,7 +23,7 @@ from dialometer.cli.study.simulate import _left_key
 from dialometer.errors import DialometerError, UnknownName
 from dialometer.flow.engine import Flow
 from dialometer.judges.access import JudgeAccess, LocalAccess, ServerAccess
-from dialometer.judges.asking import Asking
+from dialometer.judges.asking import Prompting
 from dialometer.judges.batches import BatchRead, check_has_batches, read_batch, write_batch
 from dialometer.judges.guidance import guidance
 from dialometer.judges.items import ItemJudge, JudgingProgress, missing_in_words
@@ -145,7 +145,7 @@ class JudgeSettings:
                 remedy="check --endpoint, --model and the agent in the study file",
             ) from error
 
-    def asking(self, judge: Judge, model: ChatModel, budget: float | None) -> Asking:
+    def prompting(self, judge: Judge, model: ChatModel, budget: float | None) -> Prompting:
         """How this judge is asked."""
         study = self.study.in_language(self.language or judge.language)
         client = ModelClient(
@@ -156,7 +156,9 @@ class JudgeSettings:
             budget=budget,
             takes_schema=self.json_schema,
         )
-        return Asking(client, self.persona, self.n_asks, self.has_reasons, guidance(study, judge), self.is_asked_again)
+        return Prompting(
+            client, self.persona, self.n_asks, self.has_reasons, guidance(study, judge), self.is_asked_again
+        )
 
 
 def extra_fields(entries: Sequence[str]) -> dict[str, Any]:
@@ -180,20 +182,20 @@ def take_part(settings: JudgeSettings, raters: int, *, url: str, api_key: str, d
     """Lets models take part in the study as raters."""
     outcomes = []
     for judge, model in settings.judges():
-        asking = settings.asking(judge, model, settings.budget)
+        prompting = settings.prompting(judge, model, settings.budget)
 
-        def run(access: JudgeAccess, asking: Asking = asking, judge: Judge = judge) -> JudgeProgress:
+        def run(access: JudgeAccess, prompting: Prompting = prompting, judge: Judge = judge) -> JudgeProgress:
             language = settings.language or judge.language
-            rater = ModelRater(settings.study, access, asking, settings.n_parallel, judge.name, language)
+            rater = ModelRater(settings.study, access, prompting, settings.n_parallel, judge.name, language)
             with _reporting_raters(raters) as report:
                 return rater.run(raters, report)
 
         if url:
             with ServerAccess(url, api_key or _left_key(settings.folder, url)) as access:
-                outcomes.append((judge.name, asking, run(access)))
+                outcomes.append((judge.name, prompting, run(access)))
         else:
             with open_store(settings.folder, database) as store:
-                outcomes.append((judge.name, asking, run(LocalAccess(Flow(settings.study, store)))))
+                outcomes.append((judge.name, prompting, run(LocalAccess(Flow(settings.study, store)))))
             log_action(settings.folder, database, "let a model judge", judge.name)
     if as_json:
         summary = [
@@ -202,14 +204,14 @@ def take_part(settings: JudgeSettings, raters: int, *, url: str, api_key: str, d
         ]
         typer.echo(json.dumps(summary[0] if len(summary) == 1 else summary, indent=2, ensure_ascii=False))
     else:
-        for name, asking, progress in outcomes:
-            _tell_raters(name, asking, progress, settings)
-        _tell_next(settings.folder)
+        for name, prompting, progress in outcomes:
+            _print_rated(name, prompting, progress, settings)
+        _print_next(settings.folder)
     if not any(progress.n_judgments or "completed" in progress.states for _, _, progress in outcomes):
         raise typer.Exit(1)
 
 
-def _tell_raters(name: str, asking: Asking, progress: JudgeProgress, settings: JudgeSettings) -> None:
+def _print_rated(name: str, prompting: Prompting, progress: JudgeProgress, settings: JudgeSettings) -> None:
     states = ", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in sorted(progress.states.items()))
     results.print(
         f"{escape(name)}: {progress.n_judgments:,} judgments stored by {progress.n_raters:,} raters: {states or 'none came'}"
@@ -218,7 +220,7 @@ def _tell_raters(name: str, asking: Asking, progress: JudgeProgress, settings: J
         results.print(f"{progress.n_refused:,} found no free slot: the study is full, paused or closed.")
     for why in progress.given_up:
         results.print(f"[yellow]given up:[/] {escape(why)}", soft_wrap=True)
-    _tell_usage(asking, progress.spent, settings)
+    _print_usage(prompting, progress.spent, settings)
 
 
 @contextmanager
@@ -256,20 +258,20 @@ def judge_items(
     is_batch = write_to is not None or read_from is not None
     if is_batch and len(judges) > 1:
         raise DialometerError("a batch is for one judge", remedy="name one with --judge or --model")
-    outcomes: list[tuple[Asking, JudgingProgress, BatchRead | None]] = []
+    outcomes: list[tuple[Prompting, JudgingProgress, BatchRead | None]] = []
     with open_store(settings.folder, database) as store:
         for judge, model in judges:
             spent = sum(_cost(settings, progress.spent) or 0.0 for _, progress, _ in outcomes)
             left = None if settings.budget is None else max(0.0, settings.budget - spent)
-            asking = settings.asking(judge, model, left)
-            asking.client.is_offline = is_batch
+            prompting = settings.prompting(judge, model, left)
+            prompting.client.is_offline = is_batch
             if is_batch:
-                check_has_batches(asking.client)
-            read = read_batch(asking.client, read_from) if read_from is not None else None
+                check_has_batches(prompting.client)
+            read = read_batch(prompting.client, read_from) if read_from is not None else None
             item_judge = ItemJudge(
                 settings.study,
                 store,
-                asking,
+                prompting,
                 judge.name,
                 n_samples=settings.n_samples or judge.samples,
                 has_both_orders=(settings.orders or judge.orders) == "both",
@@ -281,10 +283,10 @@ def judge_items(
             with _reporting_items(judge.name) as report:
                 progress = item_judge.run(report)
             if write_to is not None:
-                write_batch(asking.client, write_to)
-            outcomes.append((asking, progress, read))
+                write_batch(prompting.client, write_to)
+            outcomes.append((prompting, progress, read))
     log_action(settings.folder, database, "let a model judge", ", ".join(judge.name for judge, _ in judges))
-    _tell_items(outcomes, settings, write_to=write_to, as_json=as_json)
+    _print_judged(outcomes, settings, write_to=write_to, as_json=as_json)
     was_judged = any(progress.n_judgments or progress.n_known for _, progress, _ in outcomes)
     if any(progress.stopped for _, progress, _ in outcomes) or not (was_judged or write_to is not None):
         raise typer.Exit(1)
@@ -309,8 +311,8 @@ def _reporting_items(name: str) -> Iterator[Callable[[JudgingProgress], None]]:
         yield report
 
 
-def _tell_items(
-    outcomes: Sequence[tuple[Asking, JudgingProgress, BatchRead | None]],
+def _print_judged(
+    outcomes: Sequence[tuple[Prompting, JudgingProgress, BatchRead | None]],
     settings: JudgeSettings,
     *,
     write_to: Path | None,
@@ -321,15 +323,15 @@ def _tell_items(
             {
                 **asdict(progress),
                 "cost": _cost(settings, progress.spent),
-                "schema_refused": asking.client.schema_refused,
+                "schema_refused": prompting.client.schema_refused,
                 **({"batch": asdict(read)} if read else {}),
             }
-            for asking, progress, read in outcomes
+            for prompting, progress, read in outcomes
         ]
         content = {"judges": summary, "folder": str(settings.folder / JUDGE_FOLDER)}
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
-    for asking, progress, read in outcomes:
+    for prompting, progress, read in outcomes:
         if read is not None:
             results.print(f"{read.n_read:,} answers read from the batch")
             for why, n in read.failed.items():
@@ -347,7 +349,7 @@ def _tell_items(
             results.print(f"[yellow]stopped:[/] {escape(progress.stopped)}; run the command again to continue")
         if progress.n_unanswered and write_to is None:
             results.print(f"{progress.n_unanswered:,} questions wait for an answer: write them with --write-batch")
-        _tell_usage(asking, progress.spent, settings)
+        _print_usage(prompting, progress.spent, settings)
     if write_to is not None:
         n = sum(progress.n_unanswered for _, progress, _ in outcomes)
         results.print(f"{n:,} questions written to {escape(str(write_to))}", soft_wrap=True)
@@ -355,7 +357,7 @@ def _tell_items(
             "Next: hand the file to the provider, then [bold]--read-batch[/] with its results", soft_wrap=True
         )
     else:
-        _tell_next(settings.folder)
+        _print_next(settings.folder)
 
 
 # What both say
@@ -366,9 +368,9 @@ def _cost(settings: JudgeSettings, spent: Usage) -> float | None:
     return spent.cost(settings.price_in, settings.price_out) if has_prices else None
 
 
-def _tell_usage(asking: Asking, spent: Usage, settings: JudgeSettings) -> None:
-    if asking.client.schema_refused:
-        why = escape(asking.client.schema_refused)
+def _print_usage(prompting: Prompting, spent: Usage, settings: JudgeSettings) -> None:
+    if prompting.client.schema_refused:
+        why = escape(prompting.client.schema_refused)
         results.print(f"The endpoint takes no schema of the answers and was asked without: {why}", soft_wrap=True)
     results.print(
         f"{spent.n_requests:,} requests, {spent.n_cached:,} answers kept from before, {spent.n_unusable:,} answers "
@@ -381,6 +383,6 @@ def _tell_usage(asking: Asking, spent: Usage, settings: JudgeSettings) -> None:
     results.print(f"{spent.n_tokens_in:,} tokens read, {spent.n_tokens_out:,} written{untold}{price}")
 
 
-def _tell_next(folder: Path) -> None:
+def _print_next(folder: Path) -> None:
     results.print(f"Answers and log: {escape(str(folder / JUDGE_FOLDER))}", soft_wrap=True)
     results.print(f"Next: [bold]dialometer report {escape(str(folder))}[/]", soft_wrap=True)

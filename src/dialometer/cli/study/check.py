@@ -139,7 +139,7 @@ def _show(
             if isinstance(item, PairItem):
                 _show_pair(inspect_pair(item))
     _show_protocol(study, protocol(study))
-    _tell_next(folder)
+    _print_next(folder)
 
 
 def _show_pair(report: PairReport) -> None:
@@ -219,7 +219,7 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
     results.print(table)
 
 
-def _tell_next(folder: Path) -> None:
+def _print_next(folder: Path) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results

@@ -118,7 +118,7 @@ def add_to(app: typer.Typer) -> None:
         study = open_study(folder)
         if judges or agreement is not None:
             numbers = _numbers(judgments, "--judgments")
-            judge_options = JudgesAsked(agreement, numbers, judged_items, effect, target, alpha, simulations, seed)
+            judge_options = JudgeDesign(agreement, numbers, judged_items, effect, target, alpha, simulations, seed)
             _with_judges(study, folder, judge_options, out or folder / "power", as_json=as_json)
             return
         assumed = Assumptions(item_sd=item_sd, rater_sd=rater_sd, taste_sd=taste_sd, careless=careless)
@@ -161,7 +161,7 @@ def add_to(app: typer.Typer) -> None:
         results.print(f"\nThe curve and the power of each test are in [bold]{target_folder / 'index.html'}[/]")
 
 
-class JudgesAsked(NamedTuple):
+class JudgeDesign(NamedTuple):
     """What was asked about a design with judges."""
 
     agreement: float | None
@@ -174,7 +174,7 @@ class JudgesAsked(NamedTuple):
     seed: int
 
 
-def _with_judges(study: Study, folder: Path, options: JudgesAsked, out: Path, *, as_json: bool) -> None:
+def _with_judges(study: Study, folder: Path, options: JudgeDesign, out: Path, *, as_json: bool) -> None:
     """Human judgments with and without the judge, as table and report."""
     from rich.table import Table
 

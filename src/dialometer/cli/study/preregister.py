@@ -83,10 +83,10 @@ def add_to(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps(summary, indent=2))
         else:
-            _tell(summary)
+            _print_result(summary)
 
 
-def _tell(summary: dict[str, Any]) -> None:
+def _print_result(summary: dict[str, Any]) -> None:
     from rich.markup import escape
 
     from dialometer.analysis.base.wording import percent

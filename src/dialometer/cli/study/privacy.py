@@ -60,7 +60,7 @@ def add_to(app: typer.Typer) -> None:
         if as_json:
             typer.echo(json.dumps(done, indent=2, ensure_ascii=False))
         else:
-            _tell(done)
+            _print_result(done)
 
 
 def _withdraw(store: Store, folder: Path, code: str, at_ms: int, *, is_sure: bool) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _show(stored: dict[str, Any], folder: Path) -> None:
         )
 
 
-def _tell(done: dict[str, Any]) -> None:
+def _print_result(done: dict[str, Any]) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results

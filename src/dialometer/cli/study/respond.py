@@ -66,7 +66,7 @@ def add_to(app: typer.Typer) -> None:
                 remedy="fix that and run the command again: what came is kept",
             )
         _write(out, items, work)
-        _tell(out, items, work, n_hidden, as_json=as_json)
+        _print_result(out, items, work, n_hidden, as_json=as_json)
 
 
 def read_systems(path: Path) -> RespondingSystems:
@@ -109,7 +109,7 @@ def _write(out: Path, items: list[dict[str, Any]], work: Responding) -> None:
     part.replace(out)
 
 
-def _tell(out: Path, items: list[dict[str, Any]], work: Responding, n_hidden: int, *, as_json: bool) -> None:
+def _print_result(out: Path, items: list[dict[str, Any]], work: Responding, n_hidden: int, *, as_json: bool) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results

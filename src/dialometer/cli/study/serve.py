@@ -245,7 +245,7 @@ def add_to(app: typer.Typer) -> None:
                 places[Path(study_folders.parent)] = address
             for folder, own_address in places.items():
                 stack.enter_context(_left_word(folder, own_address, settings))
-            _tell(study_folders, studies, address, settings, token)
+            _print_addresses(study_folders, studies, address, settings, token)
             serve(study_folders, listening, settings, sock)
 
 
@@ -373,7 +373,9 @@ def _wizard_key(key: str, study_folders: StudyFolders, studies: dict[str, Study]
     return (key or new_key()) if needs_key else ""
 
 
-def _tell(study_folders: StudyFolders, studies: dict[str, Study], address: str, settings: Settings, token: str) -> None:
+def _print_addresses(
+    study_folders: StudyFolders, studies: dict[str, Study], address: str, settings: Settings, token: str
+) -> None:
     from dialometer.cli.console import results
     from dialometer.web.rater.wizard import has_wizard
 

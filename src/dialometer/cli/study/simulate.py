@@ -114,7 +114,7 @@ def add_to(app: typer.Typer) -> None:
         if url:
             with ServerClient(url, api_key or _left_key(folder, url)) as over_http:
                 keep()
-                _tell_progress(run(over_http, now_ms()), as_json=as_json)
+                _print_progress(run(over_http, now_ms()), as_json=as_json)
             return
         with open_store(folder, database) as store:
             kept = keep(has_raters=next(iter(store.sessions.all(source="simulated")), None) is not None)
@@ -125,10 +125,10 @@ def add_to(app: typer.Typer) -> None:
                 last_ms = max(session.last_seen_at_ms for session in store.sessions.all(source="simulated"))
                 settled = settle(study, access, truth, n_adjudicators=adjudicators, seed=seed, start_ms=last_ms)
             judged = simulate_judges(study, store, truth, seed=seed, at_ms=start_ms)
-            _tell(study, store, progress, settled, judged, as_json=as_json)
+            _print_result(study, store, progress, settled, judged, as_json=as_json)
         log_action(folder, database, "ran simulated raters", f"seed {seed}")
         if not as_json:
-            _tell_next(folder, database, kept)
+            _print_next(folder, database, kept)
 
 
 def _language_shares(study: Study, text: str) -> dict[str, float] | None:
@@ -196,7 +196,7 @@ def _reporting(n_raters: int) -> Iterator[Callable[[SimulationProgress], None]]:
         yield report
 
 
-def _tell(
+def _print_result(
     study: Study,
     store: Store,
     progress: SimulationProgress,
@@ -224,7 +224,7 @@ def _tell(
     for label, of_cell in cells.items():
         table.add_row(label, *(str(of_cell.get(state, 0)) for state in states))
     results.print(table)
-    _tell_progress(progress)
+    _print_progress(progress)
     if settled:
         n = settled.n_judgments
         results.print(f"Adjudicators settled {n:,} disagreement{'' if n == 1 else 's'}.")
@@ -232,7 +232,7 @@ def _tell(
         results.print(f"The simulated judge {name} gave {n_judged:,} judgments.")
 
 
-def _tell_progress(progress: SimulationProgress, *, as_json: bool = False) -> None:
+def _print_progress(progress: SimulationProgress, *, as_json: bool = False) -> None:
     from dialometer.cli.console import results
     from dialometer.storage.counting.counts import JudgmentCounts
 
@@ -251,7 +251,7 @@ def _tell_progress(progress: SimulationProgress, *, as_json: bool = False) -> No
         results.print(f"{progress.n_refused} more found no free slot.")
 
 
-def _tell_next(folder: Path, database: str, kept: Path) -> None:
+def _print_next(folder: Path, database: str, kept: Path) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results

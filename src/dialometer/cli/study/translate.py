@@ -65,7 +65,7 @@ def add_to(app: typer.Typer) -> None:
             _import(study, folder, into[0], import_)
             log_action(folder, "", "imported translations", f"{into[0]}: {import_.name}")
         if export is None and import_ is None:
-            _tell(study, into, as_json=as_json, lists=bool(language))
+            _print_result(study, into, as_json=as_json, lists=bool(language))
 
 
 def _export(study: Study, language: str, path: Path) -> None:
@@ -99,7 +99,7 @@ def _import(study: Study, folder: Path, language: str, path: Path) -> None:
         results.print(f"  the study has no text {key}")
 
 
-def _tell(study: Study, languages: list[str], *, as_json: bool, lists: bool) -> None:
+def _print_result(study: Study, languages: list[str], *, as_json: bool, lists: bool) -> None:
     from rich.markup import escape
 
     from dialometer.cli.console import results

@@ -31,7 +31,7 @@ class CandidateColumns:
         header = cell.columns.header
         self.ranks = {name.removeprefix(RANK_PREFIX): name for name in header if name.startswith(RANK_PREFIX)}
         self.scores = {name.removeprefix(SCORE_PREFIX): name for name in header if name.startswith(SCORE_PREFIX)}
-        self._told: set[tuple[object, ...]] = set()
+        self._known: set[tuple[object, ...]] = set()
 
     def read(self, cells: Cells, line: int) -> CandidateRecord | None:
         """The candidate of a row; None where the question or the answer is missing, which is reported."""
@@ -59,7 +59,7 @@ class CandidateColumns:
         ranks = {f"rank by {name}": column for name, column in self.ranks.items()}
         return ranks | {f"score by {name}": column for name, column in self.scores.items()}
 
-    def is_news(self, record: CandidateRecord) -> bool:
+    def is_new(self, record: CandidateRecord) -> bool:
         """Whether the row says something that no row before said; most rows only add a rater."""
         key = (
             record.question,
@@ -70,8 +70,8 @@ class CandidateColumns:
             tuple(record.ranks.items()),
             tuple(record.scores.items()),
         )
-        is_new = key not in self._told
-        self._told.add(key)
+        is_new = key not in self._known
+        self._known.add(key)
         return is_new
 
     def _rank(self, cells: Cells, column: str, line: int) -> int:

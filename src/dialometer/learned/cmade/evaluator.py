@@ -77,12 +77,12 @@ class RankNetEvaluator(Evaluator):
         rows = []
         for number, member in enumerate(self.members):
 
-            def told(n_done: int, _: int, start: int = number * len(tokens)) -> None:
+            def report_part(n_done: int, _: int, start: int = number * len(tokens)) -> None:
                 if report is not None:
                     report(start + n_done, total)
 
             model = self._quick[number] if self._quick else member.model
-            rows.append((model.scores(tokens, report=told) - member.centre) / member.temperature)
+            rows.append((model.scores(tokens, report=report_part) - member.centre) / member.temperature)
         members = np.array(rows).reshape(len(self.members), len(tokens)) / self.temperature
         alone = len(self.members) < 2
         deviations = np.full(len(tokens), np.nan) if alone else members.std(axis=0, ddof=1)

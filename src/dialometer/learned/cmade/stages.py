@@ -131,7 +131,7 @@ class StageRun:
             what=name.replace("-", " ").capitalize(),
         )
 
-    def told(self, what: str) -> Callable[[int, int], None]:
+    def progress_of(self, what: str) -> Callable[[int, int], None]:
         """Progress of one piece of work."""
         return lambda n_done, n_total: self.report(what, n_done, n_total)
 
@@ -199,7 +199,7 @@ def stage_2(
     rows = np.flatnonzero(kept)
     features = _features(model, materials, options, setting)[0][rows]
     smoothed = setting.processes.agree(
-        knn_smooth(features, materials.ratings[rows], options.k, report=setting.told("Smoothing"))
+        knn_smooth(features, materials.ratings[rows], options.k, report=setting.progress_of("Smoothing"))
     )
     outcome.smoothed = np.full(len(kept), np.nan)
     outcome.smoothed[rows] = smoothed
@@ -215,7 +215,9 @@ def stage_3(
     features, development = _features(model, materials, options, setting)
     pairs = [(int(better), int(worse)) for better, worse in materials.development.pairs]
     outcome.values = setting.processes.agree(
-        knn_shapley(features, materials.ratings, development, pairs, options.k, report=setting.told("Valuing ratings"))
+        knn_shapley(
+            features, materials.ratings, development, pairs, options.k, report=setting.progress_of("Valuing ratings")
+        )
     )
     outcome.is_kept = kept_ratings(outcome.values, options)
     outcome.histories[name] = on_ratings(model, materials, options, setting, name, outcome.is_kept)
@@ -256,7 +258,7 @@ def _features(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Of the training and the development dialogues, by the model as it is now."""
     precision = training_precision(model.encoder.device.type, options.training.precision)
-    features = model.encoder.features(materials.tokens, precision=precision, report=setting.told("Encoding"))
+    features = model.encoder.features(materials.tokens, precision=precision, report=setting.progress_of("Encoding"))
     development = model.encoder.features(materials.development.tokens, precision=precision)
     if options.is_standardised:
         return standardise(features), standardise(development, features)

@@ -60,7 +60,7 @@ class FittedBm25(FittedQuestionMatcher):
     def _learn(self, text: str) -> list[int]:
         return [self.vocabulary.setdefault(word, len(self.vocabulary)) for word in words(text)]
 
-    def asked(self, queries: Sequence[Query]) -> list[list[int]]:
+    def known_words(self, queries: Sequence[Query]) -> list[list[int]]:
         """The known words of each question, by number."""
         known = self.vocabulary
         return [[known[word] for word in words(query.text) if word in known] for query in queries]
@@ -68,7 +68,7 @@ class FittedBm25(FittedQuestionMatcher):
     def prepare(self, queries: Sequence[Query]) -> Any:
         from scipy import sparse  # noqa: PLC0415 - heavy
 
-        asked = self.asked(queries)
+        asked = self.known_words(queries)
         column = np.array([token for tokens in asked for token in tokens], dtype=np.int64)
         row = np.repeat(np.arange(len(asked)), [len(tokens) for tokens in asked])
         counts = np.ones(len(column), dtype=np.float64)
@@ -81,7 +81,7 @@ class FittedBm25(FittedQuestionMatcher):
     def _rank_batch(self, queries: Sequence[Query], k: int | None) -> RankedAnswers:
         if k is None or len(self.kb.questions) < BATCH_FROM:
             return super()._rank_batch(queries, k)
-        return self.search(self.asked(queries), k)
+        return self.search(self.known_words(queries), k)
 
     def search(self, asked: Sequence[Sequence[int]], k: int, n_threads: int = 0) -> RankedAnswers:
         """The k best answers to queries given as numbers of words, by the compiled search."""

@@ -16,13 +16,13 @@ Plain = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=300)]
 Word = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.\-]*$", max_length=64)]
 
 
-class Given(BaseModel):
+class RequestBody(BaseModel):
     """A body: unknown fields are errors, and a number is a number."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class SessionRequest(Given):
+class SessionRequest(RequestBody):
     """A rater arrives. The same ``platform`` and ``external_id`` get the same session again, with a new token."""
 
     platform: Word = "api"
@@ -177,7 +177,7 @@ class ScreenShown(BaseModel):
     language: str = Field(default="", description="The language of its texts.")
 
 
-class SubmissionRequest(Given):
+class SubmissionRequest(RequestBody):
     """The answers of one screen. The same ``token`` is stored once, however often it is sent."""
 
     screen: Plain
@@ -204,7 +204,7 @@ class SubmissionReceipt(BaseModel):
     n_judgments: int = Field(description="Judgments stored by this sending; 0 when it was a repetition.")
 
 
-class ChatRequest(Given):
+class ChatRequest(RequestBody):
     """One message. ``n_said``, the number of messages said before it, makes sending it twice harmless."""
 
     text: str = Field(max_length=4000)

@@ -352,7 +352,7 @@ def rater_names(running: RunningStudy) -> dict[str, str]:
     return {session_id: rater_name(number) for session_id, number in running.store.sessions.rater_numbers().items()}
 
 
-def standing(session: CountedSession) -> str:
+def analysis_status(session: CountedSession) -> str:
     """What becomes of a session in the analysis, in the same words on every page."""
     if session.is_excluded:
         return "excluded"
@@ -361,7 +361,7 @@ def standing(session: CountedSession) -> str:
 
 def _analysis_of(judgment: Judgment, mark: SessionMark) -> str:
     """What becomes of a judgment in the analysis."""
-    return "practice" if judgment.is_practice else standing(mark)
+    return "practice" if judgment.is_practice else analysis_status(mark)
 
 
 def _safe(text: str) -> str:

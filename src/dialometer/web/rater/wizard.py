@@ -117,7 +117,7 @@ class WizardQueue:
             "latency_s": round((now_ms - turns[-1].at_ms) / 1000, 3),
             "is_canned": canned,
         }
-        self.chats.tell(chat.session, chat.item.id, n, Reply(text, details), now_ms)
+        self.chats.store_reply(chat.session, chat.item.id, n, Reply(text, details), now_ms)
 
     def wake(self, key: str) -> None:
         """Lets a rater who waits in this process know at once."""

@@ -60,7 +60,7 @@ class Worker:
                 self.is_ready = self.pipe.poll() and bool(self.pipe.recv())
         return self.is_ready
 
-    def tell(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
         """Sends a signal, if the process still runs."""
         if self.process.is_alive() and self.process.pid is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -103,7 +103,7 @@ class Supervisor:
                     self._replace_next()
             finally:
                 for worker in self._all():
-                    worker.tell(signal.SIGTERM)
+                    worker.send_signal(signal.SIGTERM)
                 for worker in self._all():
                     worker.end()
 
@@ -178,7 +178,7 @@ class Supervisor:
                 old = self._outgoing.pop(0) if self._outgoing else incoming  # the old one may have died meanwhile
                 self.workers = [incoming if worker is old else worker for worker in self.workers]
                 self._incoming = None
-                old.tell(RETIRE)
+                old.send_signal(RETIRE)
                 self._retired.append(old)
                 log("worker_replaced", seconds=round(time.monotonic() - incoming.since, 1))
                 old.since = time.monotonic()

@@ -58,7 +58,7 @@ class PartedAnswers:
 
 
 @dataclass(frozen=True, eq=False)
-class AskedOn:
+class CriterionOnScale:
     """A criterion on one of its scales, with the conditions and blocks where raters answer it so."""
 
     criterion: Criterion
@@ -94,11 +94,11 @@ class AskedOn:
         return of_scale if self.number is None else of_scale & here
 
 
-def criteria_with(study: Study, has_parts: Callable[[Scale], bool]) -> list[AskedOn]:
+def criteria_with(study: Study, has_parts: Callable[[Scale], bool]) -> list[CriterionOnScale]:
     """The criteria that are answered so, once for each such scale that they are asked on."""
-    found: list[AskedOn] = []
+    found: list[CriterionOnScale] = []
     for criterion in study.spec.criteria:
-        own: list[AskedOn] = []
+        own: list[CriterionOnScale] = []
         for block in (block for block in study.blocks if criterion in study.block_criteria(block)):
             for cell in study.cells:
                 scale = study.scale_for(criterion, study.presentation(cell, block))
@@ -106,12 +106,12 @@ def criteria_with(study: Study, has_parts: Callable[[Scale], bool]) -> list[Aske
                 if known is not None:
                     known.places.append((cell, block.name))
                 elif has_parts(scale):
-                    own.append(AskedOn(criterion, scale, [(cell, block.name)]))
+                    own.append(CriterionOnScale(criterion, scale, [(cell, block.name)]))
         found += own if len(own) < 2 else [replace(one, number=n) for n, one in enumerate(own, start=1)]
     return found
 
 
-def answers_on(data: StudyData, asked: AskedOn) -> PartedAnswers:
+def answers_on(data: StudyData, asked: CriterionOnScale) -> PartedAnswers:
     """The answers on a criterion; of several by one rater on the same thing the last one counts."""
     study = data.study
     frame = data.judgments.filter(

@@ -57,7 +57,7 @@ def density_section(marked: Marked) -> Section:
         densities[label] = density
     rates = [cell for row in rows for cell in row if isinstance(cell, Estimate)]
     n_digits = _digits(rates)
-    words = [f"{label} {_told(density, n_digits)}" for label, density in densities.items()]
+    words = [f"{label} {_rate_words(density, n_digits)}" for label, density in densities.items()]
     weights = listed(f"{name} {weight:g}" for name, weight in marked.severities.items())
     columns = (
         Column("system", "System"),
@@ -95,7 +95,7 @@ def _digits(rates: Iterable[Estimate]) -> int | None:
     return shared_digits(rates, RATE_DIGITS)
 
 
-def _told(rate: Estimate, n_digits: int | None) -> str:
+def _rate_words(rate: Estimate, n_digits: int | None) -> str:
     """A rate with its interval in brackets."""
     return write_estimate(rate, n_digits=n_digits, fallback=RATE_DIGITS).text
 
@@ -112,7 +112,7 @@ def category_figure(marked: Marked) -> Figure:
     ]
     n_digits = _digits(found.values())
     entries = [
-        f"{marked.categories[name]}, {marked.labels[code]}: {_told(estimate, n_digits)}"
+        f"{marked.categories[name]}, {marked.labels[code]}: {_rate_words(estimate, n_digits)}"
         for (name, code), estimate in found.items()
     ]
     ends = [end for dot in dots for end in (dot.estimate.high, dot.estimate.value) if np.isfinite(end)]

@@ -42,7 +42,7 @@ class Questionnaires(Family):
     def run(self, data: StudyData, options: Options) -> Findings:
         """One section per kind of question."""
         sections = [section_or_problem("people", "Who took part", lambda: people_section(data, options))]
-        for question in _asked(data.study):
+        for question in _questions(data.study):
             if _scale(data.study, question).choice_form == "order":
                 sections.append(_ranking(data, question, options))
         methods = METHODS if len(sections) > 1 else METHODS[:1]
@@ -64,7 +64,7 @@ METHODS = (
 )
 
 
-def _asked(study: Study) -> list[Question]:
+def _questions(study: Study) -> list[Question]:
     return [*study.spec.pre_questionnaire, *study.spec.post_questionnaire]
 
 
@@ -84,7 +84,7 @@ def people_section(data: StudyData, options: Options) -> Section:
     shares: list[tuple[Cell, ...]] = []
     numbers: list[tuple[Cell, ...]] = []
     paragraphs: list[str] = []
-    for question in _asked(data.study):
+    for question in _questions(data.study):
         answers = [answer for answer in _answers(data, question) if answer not in (None, "", [])]
         scale = _scale(data.study, question)
         if scale.is_numeric:

@@ -95,7 +95,7 @@ def is_decided(study: Study) -> bool:
     return any(family.fits(study) and family.decides(study, comparison) for family in able)
 
 
-def _asked(comparison: Comparison, declared: ChoiceOutcome) -> list[str]:
+def _deciding_labels(comparison: Comparison, declared: ChoiceOutcome) -> list[str]:
     """The tests that decide on the hypothesis: with an expected direction those of its pairs, else all."""
     pairs = {frozenset(pair) for pair in comparison.expected_pairs}
     labels = [
@@ -133,7 +133,7 @@ def sensitivity_section(data: StudyData, options: Options) -> Section:
         raise NotEnoughData("the primary comparison has no test yet", remedy="collect judgments first")
     equal = [outcome.name for outcome in made if _is_equal(declared, outcome)]
     outcomes = [outcome for outcome in made if not _is_equal(declared, outcome)]
-    asked = _asked(comparison, declared)
+    asked = _deciding_labels(comparison, declared)
     declared, outcomes = declared.only(asked), [outcome.only(asked) for outcome in outcomes]
     turned = _turned_labels(data.study, comparison, declared)
     declared, outcomes = declared.turned(turned), [outcome.turned(turned) for outcome in outcomes]

@@ -272,7 +272,7 @@ PUBLISHED = {1.0: 0.45, 2.0: 0.383, 3.0: 0.220, 4.0: 0.157}
 
 
 @dataclass(frozen=True)
-class GivenRatings:
+class RatingSample:
     """Ratings with what is known about them; ``clusters`` are raters, or blocks of neighbours where raters are unknown."""
 
     ids: Sequence[str]
@@ -284,7 +284,7 @@ class GivenRatings:
 
 
 def ratings_report(
-    given: GivenRatings,
+    given: RatingSample,
     verdicts: Sequence[ExpertPair] = (),
     *,
     data: str,
@@ -328,7 +328,7 @@ def ratings_report(
     )
 
 
-def matched_pairs(given: GivenRatings, seed: int) -> list[ExpertPair]:
+def matched_pairs(given: RatingSample, seed: int) -> list[ExpertPair]:
     """Each dialogue in one pair, drawn at random; the neighbours' mean ratings take the place of an expert."""
     if given.neighbours is None:
         raise NotEnoughData("there are no neighbours' ratings", remedy="compute features first")
@@ -346,7 +346,7 @@ def matched_pairs(given: GivenRatings, seed: int) -> list[ExpertPair]:
     return pairs
 
 
-def _by_gap(given: GivenRatings, pairs: Sequence[ExpertPair], seed: int, n_resamples: int) -> GapTable:
+def _by_gap(given: RatingSample, pairs: Sequence[ExpertPair], seed: int, n_resamples: int) -> GapTable:
     ratings = dict(zip(given.ids, given.ratings.tolist(), strict=True))
     return disagreement_by_gap(ratings, pairs, seed=seed, n_resamples=n_resamples)
 

@@ -65,7 +65,7 @@ class Nominal(Family):
 
     def decides(self, study: Study, comparison: Comparison) -> bool:
         """Comparisons of systems or conditions that name such a criterion, or any where there is no other kind."""
-        return comparison.between in ("systems", "factor") and bool(_asked(study, comparison))
+        return comparison.between in ("systems", "factor") and bool(_criteria_names(study, comparison))
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
         """Systems two by two, category by category: the tests of the declared section."""
@@ -86,7 +86,7 @@ class Nominal(Family):
 ANALYSES.register("nominal")(Nominal())
 
 
-def _asked(study: Study, comparison: Comparison) -> list[str]:
+def _criteria_names(study: Study, comparison: Comparison) -> list[str]:
     """The nominal criteria that a comparison is about. One that names no criterion is about them where all are nominal."""
     names = [criterion.name for criterion in nominal_criteria(study)]
     if comparison.criteria:
@@ -119,7 +119,7 @@ class _Run:
         return [
             comparison
             for comparison in differences_of(self.study)
-            if comparison.between in ("systems", "factor") and _asked(self.study, comparison)
+            if comparison.between in ("systems", "factor") and _criteria_names(self.study, comparison)
         ]
 
     @cached_property
@@ -131,7 +131,9 @@ class _Run:
         """The criteria that the answer is about."""
         if self.primary is None:
             return self.answers
-        return [given for given in self.answers if given.criterion in _asked(self.study, self.primary)] or self.answers
+        return [
+            given for given in self.answers if given.criterion in _criteria_names(self.study, self.primary)
+        ] or self.answers
 
     @cached_property
     def shares(self) -> dict[str, CategoryShares]:
@@ -169,7 +171,7 @@ class _Run:
 
     def sections(self) -> list[Section]:
         """Confirmatory comparisons, shares of every criterion, agreement and majorities."""
-        declared = {name for comparison in self.comparisons for name in _asked(self.study, comparison)}
+        declared = {name for comparison in self.comparisons for name in _criteria_names(self.study, comparison)}
         sections = declared_section(self.study, self.answers, self.comparisons, self.options)
         for shares in self.main_shares.values() if self.factor else ():
             sections.append(shares_section(shares, {}, is_declared=True, by=self.factor))

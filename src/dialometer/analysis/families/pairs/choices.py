@@ -80,7 +80,7 @@ class PairChoices:
             drawn=self.drawn[kept],
         )
 
-    def asked(self, questions: list[str]) -> PairChoices:
+    def for_questions(self, questions: list[str]) -> PairChoices:
         """The answers to some questions."""
         wanted = [self.questions.index(name) for name in questions if name in self.questions]
         return self.where(np.isin(self.question, wanted))

@@ -26,7 +26,7 @@ def pair_alternatives(
     """Ties as half a choice, and one share for each rater or each pair of transcripts."""
     choices = pair_choices(data)
     asked = [name for name in choices.questions if not comparison.criteria or name in comparison.criteria]
-    choices = choices.asked(asked)
+    choices = choices.for_questions(asked)
     chosen = [s for s, name in enumerate(choices.strategies) if not comparison.blocks or name in comparison.blocks]
 
     def tests(test: Callable[[PairChoices], Estimate]) -> dict[str, Estimate]:

@@ -210,7 +210,7 @@ def declared_comparison(
     )
     if not questions or not strategies:
         return None
-    results = strategy_results(choices.asked(list(questions)), options, strategies)
+    results = strategy_results(choices.for_questions(list(questions)), options, strategies)
     is_primary = comparison.name == primary_comparison(study).name
     return DeclaredShares(comparison, is_primary, strategies, questions, results)
 

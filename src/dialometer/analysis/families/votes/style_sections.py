@@ -88,7 +88,7 @@ def style_section(data: StudyData, given: SystemVotes, options: Options, *, crit
         "style",
         TITLE,
         _words(plain, full),
-        (_standing(plain, full, has_ties=bool((styled.votes.outcome == TIE).any())), _worth(full, styled.same)),
+        (_ranks_table(plain, full, has_ties=bool((styled.votes.outcome == TIE).any())), _worth(full, styled.same)),
     )
 
 
@@ -140,7 +140,7 @@ def has_texts(study: Study) -> bool:
     return study.spec.items.kind in ("arena", "responses", "transcript_pair")
 
 
-def _standing(plain: CovariateFit, full: CovariateFit, *, has_ties: bool) -> Table:
+def _ranks_table(plain: CovariateFit, full: CovariateFit, *, has_ties: bool) -> Table:
     place = {name: k for k, name in enumerate(full.systems)}
     rows: list[tuple[Cell, ...]] = [
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from dialometer.flow.adjudication import link_of, standing
+from dialometer.flow.adjudication import disputes_of, link_of
 from dialometer.storage.access.secrets import SIGNING
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.running_studies import NoStudy, RunningStudy
@@ -46,6 +46,6 @@ def _grid(running: RunningStudy, root: str) -> Grid:
             "criteria": list(one.criteria),
             "state": one.state,
         }
-        for one in standing(running.study, running.store)
+        for one in disputes_of(running.study, running.store)
     ]
     return Grid(f"{running.name}-adjudication", _COLUMNS, rows)

@@ -12,7 +12,7 @@ from dialometer.storage.sessions import SessionMark
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.after.results import ON_RULES, tables_of
 from dialometer.web.dashboard.pages.studies import numbers_of
-from dialometer.web.dashboard.records import gold_results, rater_names, so_far, standing
+from dialometer.web.dashboard.records import analysis_status, gold_results, rater_names, so_far
 from dialometer.web.dashboard.running_studies import RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
 from dialometer.web.dashboard.translating import translated, translated_count
@@ -106,7 +106,7 @@ def _grid(running: RunningStudy, root: str, marks: Mapping[str, SessionMark]) ->
             "action": ACTIONS[logged.finding.action],
             "reason": logged.finding.reason,
             "found": logged.at_ms,
-            "now": standing(marks[logged.session_id]),
+            "now": analysis_status(marks[logged.session_id]),
         }
         for logged in running.store.records.findings()
         if logged.session_id in marks

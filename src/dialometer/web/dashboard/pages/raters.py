@@ -16,7 +16,7 @@ from dialometer.model.study import Study
 from dialometer.storage.sessions import SessionMark
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.studies import numbers_of
-from dialometer.web.dashboard.records import rater_names, rater_record, standing
+from dialometer.web.dashboard.records import analysis_status, rater_names, rater_record
 from dialometer.web.dashboard.running_studies import NoStudy, RunningStudy
 from dialometer.web.dashboard.table import Grid, GridColumn
 from dialometer.web.dashboard.translating import translated
@@ -93,7 +93,7 @@ def _grid(running: RunningStudy, root: str, marks: Sequence[SessionMark]) -> Gri
 
 def _analysis_of(mark: SessionMark, n_judgments: int) -> str:
     """What becomes of a rater in the analysis; one without judgments is in no result."""
-    now = standing(mark)
+    now = analysis_status(mark)
     return "no judgments" if now == "counts" and not n_judgments else now
 
 
