@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from dialometer.neural.work import Work
-from dialometer.retrieval.augment import find_wordnet
 from dialometer.retrieval.evaluate_retrievers import relevant_ranks
 from dialometer.retrieval.evaluation import CUTOFFS, metric_values
 from dialometer.retrieval.knowledge_base import read_knowledge_base
 from dialometer.retrieval.published import ALL_PUBLISHED
 from dialometer.retrieval.queries import read_queries
 from dialometer.retrieval.selection import fit_or_load, retriever_label, select_retrievers
+from dialometer.retrieval.training.augment import find_wordnet
 from dialometer.stats.retrieval.metrics import RelevantRanks
 
 

@@ -115,9 +115,9 @@ def speed(name: str, fitted: FittedRetriever, queries: Sequence[Query], fit_s: f
 
 def untrained_ranker(kb: KnowledgeBase) -> FittedRetriever:
     """As quick as a trained one."""
-    from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
     from dialometer.retrieval.retrievers.answer_ranker import AnswerRanker, FittedRanker  # noqa: PLC0415
     from dialometer.retrieval.retrievers.mixed import Mixed  # noqa: PLC0415
+    from dialometer.retrieval.training.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
 
     ranker = CrossEncoder.fresh("")
     ranker.network.eval()

@@ -26,11 +26,11 @@ from bench._question_templates import questions_for
 from bench._retrieval_table import show
 from bench.retrieval_training import MOST_TOKENS, N_OPENED, N_VARIANTS
 from dialometer.neural.encoder import TextEncoder
-from dialometer.retrieval.augment import OPENERS, one_variant, synonym_source
 from dialometer.retrieval.cross_validation import add_queries
 from dialometer.retrieval.knowledge_base import read_knowledge_base
 from dialometer.retrieval.queries import REPRESENTATIONS, read_queries, repeated_questions, texts_of, with_context
 from dialometer.retrieval.retriever import make_retriever
+from dialometer.retrieval.training.augment import OPENERS, one_variant, synonym_source
 
 LETTERS = {"analyzer": "char_wb", "shortest": 2, "longest": 5}
 PLAIN: dict[str, tuple[str, dict[str, Any], str]] = {

@@ -32,7 +32,7 @@ from dialometer.retrieval.knowledge_base import read_knowledge_base  # noqa: E40
 from dialometer.retrieval.labels.labelling import AnswerFinder, open_labels  # noqa: E402
 from dialometer.retrieval.queries import read_queries  # noqa: E402
 from dialometer.retrieval.retriever import make_retriever  # noqa: E402
-from dialometer.retrieval.train_retriever import calibrate_on  # noqa: E402
+from dialometer.retrieval.training.train_retriever import calibrate_on  # noqa: E402
 from dialometer.web.rater.labelling import create_labelling_app  # noqa: E402
 from loopback import serving_app  # noqa: E402
 

@@ -31,8 +31,8 @@ sys.exit(int(server.makefile().read() or 1))
 """
 CORE = (
     "polars, scipy.stats, scipy.optimize, scipy.sparse, sqlalchemy, alembic.command, fastapi, jinja2, rich.traceback,"
-    "typer.rich_utils, dialometer.analysis.base.choose, dialometer.report, dialometer.exchange.archive,"
-    "dialometer.exchange.export, dialometer.exchange.importing, dialometer.simulate.server_client, dialometer.web.run"
+    "typer.rich_utils, dialometer.analysis.base.choose, dialometer.report, dialometer.exchange.exports.archive,"
+    "dialometer.exchange.exports.export, dialometer.exchange.importing, dialometer.simulate.server_client, dialometer.web.run"
 )
 EVERYTHING = (
     f"{CORE}, torch, transformers, numba, sklearn.feature_extraction.text, dialometer.learned.gaussian.training"

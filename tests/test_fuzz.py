@@ -21,8 +21,9 @@ from dialometer.errors import DialometerError
 from dialometer.exchange.import_format import FORMATS
 from dialometer.exchange.importing import import_files
 from dialometer.folder_files import is_file
-from dialometer.readers import columnar, read_dialogues
-from dialometer.readers.arrays import read_arrays
+from dialometer.readers import read_dialogues
+from dialometer.readers.containers import columnar
+from dialometer.readers.containers.arrays import read_arrays
 from dialometer.readers.reader import READERS
 
 QUICK = (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.attack.target import Hole, check, make_study, owner_of, serving
 from dialometer.design.load import load_study
-from dialometer.exchange import archive
+from dialometer.exchange.exports import archive
 
 SECTION = "An editor is not the administrator"
 SECRET = "hunter2-of-the-server"

@@ -18,7 +18,7 @@ from dialometer.design.load import load_study
 from dialometer.design.lock import verify
 from dialometer.design.templates import template_names
 from dialometer.errors import DialometerError
-from dialometer.exchange.archive import is_archive, opened_archive
+from dialometer.exchange.exports.archive import is_archive, opened_archive
 from dialometer.exchange.formats import ImportOptions
 from dialometer.exchange.import_format import FORMATS
 from dialometer.exchange.importing import import_files
@@ -245,7 +245,7 @@ def _cmade(folder: Path) -> object:
 
 def _ranker(folder: Path) -> object:
     from dialometer.neural.work import Work  # noqa: PLC0415
-    from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - needs torch
+    from dialometer.retrieval.training.ranker import CrossEncoder  # noqa: PLC0415 - needs torch
 
     return CrossEncoder.load(folder, Work(device="cpu"))
 

@@ -49,7 +49,7 @@ def cmade() -> Files:
 @cache
 def ranker() -> Files:
     """An answer ranker: the encoder with a head beside it."""
-    from dialometer.retrieval.ranker import CrossEncoder, PairNetwork  # noqa: PLC0415
+    from dialometer.retrieval.training.ranker import CrossEncoder, PairNetwork  # noqa: PLC0415
 
     tokenizer, network = _encoder()
     with TemporaryDirectory() as place:

@@ -19,8 +19,8 @@ from dialometer.design.load import load_study
 from dialometer.design.lock import freeze
 from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError
-from dialometer.exchange.archive import write_archive
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.archive import write_archive
+from dialometer.exchange.exports.export import export_study
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
 from dialometer.flow.study_check import check_all

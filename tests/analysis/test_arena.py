@@ -8,7 +8,7 @@ from dialometer.analysis.base.data import load_data, load_exported
 from dialometer.analysis.families.votes.system_votes import system_votes
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.export import export_study
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
 from dialometer.model.values import BOTH_BAD, TIE

@@ -15,7 +15,7 @@ from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.planning.power import primary_tests
 from dialometer.design.load import load_study
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.export import export_study
 from dialometer.storage.store import Store
 from report_parts import rows_of, table_of
 

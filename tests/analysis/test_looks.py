@@ -14,7 +14,7 @@ from dialometer.analysis.planning.preregistration import preregistration
 from dialometer.analysis.planning.simulated_study import Assumptions, planted, simulated_data
 from dialometer.analysis.shared import verdicts
 from dialometer.analysis.shared.comparisons import primary_comparison
-from dialometer.analysis.shared.looks import LATER, at_look, looked, paid_cents, resized_looks
+from dialometer.analysis.shared.looks import LATER, at_look, look_data, paid_cents, resized_looks
 from dialometer.analysis.shared.looks import tests_at_looks as best_tests
 from dialometer.errors import StudyError
 from dialometer.model.study import Study
@@ -160,7 +160,7 @@ def test_power_is_that_of_any_look(likert):
     data = simulated_data(study, truth, habits, n_raters=20, seed=1, shifts=shifts)
     found = best_tests(data, Options.declared(study), primary_tests)
     raters, resized = data.raters_by_finish(), resized_looks(study, 20)[0]
-    last = looked(replace(data, study=resized), Options.declared(study), raters, resized.spec.analysis.looks)
+    last = look_data(replace(data, study=resized), Options.declared(study), raters, resized.spec.analysis.looks)
     for label, test in primary_tests(last.data, last.options).items():
         assert found[label].details["p_adjusted"] <= test.details["p_adjusted"]
 

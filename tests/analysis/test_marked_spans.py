@@ -12,7 +12,7 @@ from dialometer.analysis.base.data import load_data
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.design.load import check_study, load_study
 from dialometer.design.templates import copy_template
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.export import export_study
 from dialometer.model.report import Turns
 from dialometer.report.render import render
 from dialometer.storage.store import Store

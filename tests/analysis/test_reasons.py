@@ -13,7 +13,7 @@ from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.design.load import check_study, load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import AnswersRejected
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.export import export_study
 from dialometer.exchange.importing import import_files
 from dialometer.flow.engine import Flow
 from dialometer.flow.screens import criterion_of

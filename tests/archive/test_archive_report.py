@@ -13,8 +13,8 @@ from commands import invoke as dialometer
 from dialometer.analysis.base.data import load_data, load_exported
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
-from dialometer.exchange.archive import opened_archive
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.archive import opened_archive
+from dialometer.exchange.exports.export import export_study
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
 from dialometer.simulate.rater import Habits

@@ -12,7 +12,7 @@ from dialometer.design.pairs import RULES
 from dialometer.design.schema import study_schema
 from dialometer.design.templates import all_about_templates, template_folder
 from dialometer.errors import DialometerError
-from dialometer.exchange.inventory import EXPLAINED, NOT_STORED
+from dialometer.exchange.exports.inventory import EXPLAINED, NOT_STORED
 from dialometer.exchange.own_systems.item_columns import _COMMON, _COUNTS, _PLACES
 from dialometer.flow.review import _NOT_FINISHED
 from dialometer.model.item import KIND_WORDS

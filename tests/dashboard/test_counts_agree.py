@@ -16,7 +16,7 @@ from dialometer.analysis.base.choose import analyse
 from dialometer.design.load import load_study
 from dialometer.design.lock import freeze
 from dialometer.design.templates import copy_template
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.export import export_study
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.simulated import EngineAccess
 from dialometer.flow.submissions import Timing

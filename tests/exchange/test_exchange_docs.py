@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from commands import result_of
-from dialometer.exchange.export_tables import ANSWERS, CHAT_TURNS, FLAGS, SCREENS, judgments_table, sessions_table
+from dialometer.exchange.exports.export_tables import (
+    ANSWERS,
+    CHAT_TURNS,
+    FLAGS,
+    SCREENS,
+    judgments_table,
+    sessions_table,
+)
 from dialometer.exchange.formats import FORMATS
 
 DOCS = Path(__file__).parents[2] / "docs"

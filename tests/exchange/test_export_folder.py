@@ -7,8 +7,8 @@ import json
 import pytest
 
 from dialometer.errors import DialometerError
-from dialometer.exchange import export as export_module
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports import export as export_module
+from dialometer.exchange.exports.export import export_study
 from dialometer.storage.store import Store
 
 

@@ -12,7 +12,7 @@ import pytest
 from dialometer.design.load import check_study, load_study
 from dialometer.design.templates import copy_template
 from dialometer.errors import ImportFileError
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.export import export_study
 from dialometer.exchange.importing import import_files
 from dialometer.storage.store import Store
 
@@ -77,7 +77,7 @@ def test_on_both_databases_with_exclusions_and_people(collect, database_url, tmp
 
 def rehash(folder) -> None:
     """Makes the manifest fit a changed folder, as if it had been exported so."""
-    from dialometer.exchange.export_folder import sha256_of
+    from dialometer.exchange.exports.export_folder import sha256_of
 
     manifest = json.loads((folder / "export.json").read_text())
     for name, about in manifest["files"].items():

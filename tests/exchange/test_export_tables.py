@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from dialometer.errors import DialometerError
-from dialometer.exchange import export as export_module
-from dialometer.exchange import export_tables as rows_module
-from dialometer.exchange.export import CsvWriter, export_study
+from dialometer.exchange.exports import export as export_module
+from dialometer.exchange.exports import export_tables as rows_module
+from dialometer.exchange.exports.export import CsvWriter, export_study
 from dialometer.flow.engine import Flow
 from dialometer.flow.submissions import Timing
 from dialometer.model.session import Answer, Judgment

@@ -9,7 +9,7 @@ import pytest
 from bench.fuzz.valid_files import workbook
 
 from dialometer.errors import ImportFileError
-from dialometer.exchange.formula_cells import escaped, restored, restored_frame
+from dialometer.exchange.exports.formula_cells import escaped, restored, restored_frame
 from dialometer.exchange.importing import import_files
 from dialometer.model.values import is_missing, to_number
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dialometer.design.load import check_study
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.export import export_study
 from dialometer.exchange.importing import ImportResult, import_files
 from dialometer.storage.store import Store
 

@@ -12,10 +12,10 @@ from commands import result_of
 from dialometer.design.load import load_study
 from dialometer.design.templates import template_folder
 from dialometer.errors import DialometerError
+from dialometer.exchange.exports.training_files import message_lines, preference_lines
 from dialometer.exchange.formats import ImportOptions
 from dialometer.exchange.importing import import_files
 from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
-from dialometer.exchange.training_files import message_lines, preference_lines
 from dialometer.model.dialogue import Dialogue, Media, ToolCall, Turn
 from dialometer.model.study import Study
 from dialometer.readers import read_dialogues

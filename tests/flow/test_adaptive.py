@@ -9,7 +9,7 @@ from dialometer.analysis.base.data import load_data, load_exported
 from dialometer.analysis.base.measures import numeric_measures
 from dialometer.design.adaptive import chances, open_by_ratings, sets_of
 from dialometer.design.assign import build_plan
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.export import export_study
 from dialometer.flow.engine import Flow
 from dialometer.flow.simulated import EngineAccess
 from dialometer.simulate.run import simulate

@@ -10,7 +10,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.common.settled import settled_section
 from dialometer.design.load import check_study, load_study
 from dialometer.errors import AssignmentError
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.export import export_study
 from dialometer.flow.adjudication import disputes_of, find_disputes
 from dialometer.flow.simulated import EngineAccess
 from dialometer.model.session import Dispute, Draw

@@ -14,7 +14,7 @@ from model_on_loopback import Model, obedient
 from commands import result_of
 from dialometer.analysis.base.data import load_data
 from dialometer.design.load import load_study
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.export import export_study
 from dialometer.storage.store import Store
 from dialometer.storage.table import long_table
 from fake_models import Said, fake_models

@@ -11,8 +11,8 @@ from commands import result_of
 from dialometer.design.load import load_study
 from dialometer.design.lock import fingerprint, part_hashes
 from dialometer.design.templates import copy_template
-from dialometer.exchange.export import export_study
-from dialometer.exchange.inventory import EXPLAINED
+from dialometer.exchange.exports.export import export_study
+from dialometer.exchange.exports.inventory import EXPLAINED
 from dialometer.flow.engine import Flow, now_ms
 from dialometer.flow.simulated import view_of
 from dialometer.flow.submissions import Timing

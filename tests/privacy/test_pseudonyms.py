@@ -10,7 +10,7 @@ import pytest
 from dialometer.analysis.base.choose import balance_table, warnings
 from dialometer.analysis.base.data import load_data
 from dialometer.design.load import load_study
-from dialometer.exchange.export import export_study
+from dialometer.exchange.exports.export import export_study
 from dialometer.exchange.formats import ImportOptions
 from dialometer.exchange.importing import import_files
 from dialometer.storage.store import Store

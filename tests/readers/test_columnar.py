@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from dialometer.errors import ReadError
-from dialometer.readers import columnar, read_dialogues
-from dialometer.readers.columnar import is_columnar
+from dialometer.readers import read_dialogues
+from dialometer.readers.containers import columnar
+from dialometer.readers.containers.columnar import is_columnar
 
 CHATS = pl.DataFrame(
     {

@@ -10,10 +10,10 @@ from bench.fuzz.valid_files import workbook
 from dialometer.errors import DialometerError, ReadError
 from dialometer.model.dialogue import usual_role
 from dialometer.readers import read_dialogues
+from dialometer.readers.containers.workbook import sheet_as_csv
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
-from dialometer.readers.workbook import sheet_as_csv
 
 TURNS = [{"speaker": "User", "text": "Grüß Gott"}, {"speaker": "Agent", "text": "Hi – “you”"}]
 CSV = "dialogue_id,speaker,text\nd1,User,Grüß Gott\nd1,Agent,Hi – “you”\n"

@@ -10,7 +10,7 @@ import pytest
 from dialometer.errors import ReadError
 from dialometer.model.dialogue import ToolCall
 from dialometer.readers import read_dialogues
-from dialometer.readers.zstandard import MOST_OF_A_BLOCK, most_bytes
+from dialometer.readers.containers.zstandard import MOST_OF_A_BLOCK, most_bytes
 
 HEADER = {
     "version": 2,

@@ -7,8 +7,8 @@ import zipfile
 import pytest
 
 from dialometer.errors import DialometerError, ReadError
-from dialometer.exchange import archive
-from dialometer.readers import unpacking
+from dialometer.exchange.exports import archive
+from dialometer.readers.containers import unpacking
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 

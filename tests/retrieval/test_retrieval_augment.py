@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialometer.retrieval import augment as synonym_source
-from dialometer.retrieval import augment as wordnet
-from dialometer.retrieval.augment import (
+from dialometer.retrieval.training import augment as synonym_source
+from dialometer.retrieval.training import augment as wordnet
+from dialometer.retrieval.training.augment import (
     NearestWords,
     NoSynonyms,
     WordNet,

@@ -158,7 +158,7 @@ def test_the_first_ten_are_read_again_and_stay_the_first_ten(kb, options):
 
 
 def test_cross_validation_asks_only_what_was_not_learned(kb, asked, options, monkeypatch):
-    from dialometer.retrieval import train_retriever as room
+    from dialometer.retrieval.training import train_retriever as room
 
     learned = []
     original = type(options).fit_parts
@@ -185,7 +185,7 @@ def test_cross_validation_asks_only_what_was_not_learned(kb, asked, options, mon
 def test_weights_of_a_fold_come_from_the_other_folds(kb, asked, options):
     from dataclasses import replace
 
-    from dialometer.retrieval.train_retriever import cross_validate_fused
+    from dialometer.retrieval.training.train_retriever import cross_validate_fused
 
     found = cross_validate_fused(kb, asked, options.model_copy(update={"n_read": 0}), n_folds=2)
     rows = found.fold == 0
@@ -208,7 +208,7 @@ def test_dialogues_enrich_the_knowledge_base(kb, asked):
 
 
 def test_very_many_answers_are_cross_validated_with_fewer_questions(large_answers):
-    from dialometer.retrieval.train_retriever import MOST_CELLS, MOST_RECORDED, _fused_folds
+    from dialometer.retrieval.training.train_retriever import MOST_CELLS, MOST_RECORDED, _fused_folds
 
     folds = _fused_folds(large_answers, None, 5, 0)
     assert len(folds.recorded) < MOST_RECORDED

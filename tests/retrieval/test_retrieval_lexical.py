@@ -115,7 +115,7 @@ def test_the_compiled_search_finds_what_the_full_product_finds(large, k, monkeyp
 def test_the_compiled_search_gives_the_same_with_any_number_of_threads(large):
     kb, asked = large
     fitted = make_retriever("bm25").fit(kb)
-    tokens = fitted.asked(as_queries(asked))
+    tokens = fitted.known_words(as_queries(asked))
     one, two = fitted.search(tokens, 10, n_threads=1), fitted.search(tokens, 10, n_threads=2)
     np.testing.assert_array_equal(one.answers, two.answers)
     np.testing.assert_array_equal(one.scores, two.scores)

@@ -58,8 +58,8 @@ torch = pytest.importorskip("torch")
 
 @pytest.mark.parametrize(("negatives", "n_wrong"), [(1, 1), (10, 10), (100, 100), ("all", 149)])
 def test_pairs_are_drawn_once_with_as_many_wrong_answers_as_the_ratio_says(tiny_model, negatives, n_wrong):
-    from dialometer.retrieval.pair_classifier import ClassifierOptions, LabelledPairs
-    from dialometer.retrieval.ranker import CrossEncoder
+    from dialometer.retrieval.training.pair_classifier import ClassifierOptions, LabelledPairs
+    from dialometer.retrieval.training.ranker import CrossEncoder
 
     kb = assemble(
         [Answer(f"{k}", f"answer {k:03d}") for k in range(150)], [(f"where is number {k} now", k) for k in range(4)]

@@ -14,13 +14,13 @@ torch = pytest.importorskip("torch")
 
 from dialometer.neural.device import is_half_quicker  # noqa: E402
 from dialometer.neural.training import TrainingOptions, train  # noqa: E402
-from dialometer.retrieval import ranker as ranking  # noqa: E402 - after the check for torch
-from dialometer.retrieval.ranker import (  # noqa: E402
+from dialometer.retrieval.training import ranker as ranking  # noqa: E402 - after the check for torch
+from dialometer.retrieval.training.ranker import (  # noqa: E402
     CrossEncoder,
     RankerOptions,
     train_ranker,
 )
-from dialometer.retrieval.tuned_encoder import TuningOptions, between, examples_of, tune_encoder  # noqa: E402
+from dialometer.retrieval.training.tuned_encoder import TuningOptions, between, examples_of, tune_encoder  # noqa: E402
 
 
 def weights_of(folder):

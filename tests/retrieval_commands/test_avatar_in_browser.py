@@ -22,7 +22,7 @@ from walking import DESKTOP, PHONE, Rater, serving
 from dialometer.errors import FlowError
 from dialometer.retrieval.avatar import Avatar
 from dialometer.retrieval.retriever import make_retriever
-from dialometer.retrieval.train_retriever import calibrate_on
+from dialometer.retrieval.training.train_retriever import calibrate_on
 from dialometer.web.rater.avatar import MAX_EXCHANGES, MAX_TALKS, Talks
 
 pytestmark = pytest.mark.browser

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from dialometer.design.load import load_study
 from dialometer.design.lock import part_hashes
 from dialometer.errors import DialometerError
-from dialometer.exchange import archive
+from dialometer.exchange.exports import archive
 from dialometer.model.dialogue import Turn
 from dialometer.model.item import CandidateItem
 from dialometer.model.media import Recording, address_of_file

@@ -20,7 +20,7 @@ from dialometer.retrieval.threshold import (
     trade_off_inline,
     trade_off_svg,
 )
-from dialometer.retrieval.train_retriever import calibrate_by_folds, calibrate_on
+from dialometer.retrieval.training.train_retriever import calibrate_by_folds, calibrate_on
 
 
 def drawn(n=400, seed=0):

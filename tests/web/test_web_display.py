@@ -11,7 +11,7 @@ import yaml
 
 from dialometer.design.items import ItemReader
 from dialometer.design.load import check_study, load_study
-from dialometer.exchange.export_tables import SCREENS
+from dialometer.exchange.exports.export_tables import SCREENS
 from dialometer.markup.markdown import _rendered
 from dialometer.model.media import address_of_file
 from dialometer.model.tool_steps import MAX_SHOWN

@@ -23,7 +23,7 @@ from dialometer.model.item import (
     Transcript,
 )
 from dialometer.model.media import Recording
-from dialometer.readers.encodings import NAMES, UTF8, encoding_of
+from dialometer.readers.containers.encodings import NAMES, UTF8, encoding_of
 from dialometer.readers.json_records import MAX_DEPTH, is_too_deep
 from dialometer.readers.recordings import recording_of
 from dialometer.readers.turn_parts import PART_KEYS, PartFault, media_of, tool_calls_of

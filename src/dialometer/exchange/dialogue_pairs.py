@@ -16,7 +16,7 @@ import polars as pl
 
 from dialometer.design.load import load_study
 from dialometer.errors import DialometerError, NotEnoughData
-from dialometer.exchange.export_tables import ExportTable
+from dialometer.exchange.exports.export_tables import ExportTable
 from dialometer.model.item import PairItem
 from dialometer.model.study import Study
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE

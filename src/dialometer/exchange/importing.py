@@ -16,7 +16,7 @@ from dialometer.design.load import STUDY_FILE, check_study, load_study
 from dialometer.design.lock import fingerprint, verify
 from dialometer.errors import DialometerError, ImportFileError, ReadError, StorageError
 from dialometer.exchange.columns import check_roles
-from dialometer.exchange.export_folder import read_manifest, sha256_of
+from dialometer.exchange.exports.export_folder import read_manifest, sha256_of
 from dialometer.exchange.formats import FORMATS, ImportFormat, ImportOptions, Intake
 from dialometer.exchange.import_format import unreadable
 from dialometer.exchange.import_rules import RulesApplied, apply_rules
@@ -24,7 +24,7 @@ from dialometer.exchange.matching import MatchedFile
 from dialometer.exchange.records import AnswerRecord, Record
 from dialometer.exchange.study_draft import PARTS, StudyDraft, WrittenStudy, write_study
 from dialometer.model.study import Study
-from dialometer.readers.columnar import is_columnar, parts_of
+from dialometer.readers.containers.columnar import is_columnar, parts_of
 from dialometer.readers.json_records import first_record
 from dialometer.readers.problems import Problems
 from dialometer.readers.reader import Head

@@ -14,7 +14,7 @@ from typing import Any
 from dialometer.design.load import STUDY_FILE
 from dialometer.errors import DialometerError, Problem, ReadError
 from dialometer.exchange.columns import Columns
-from dialometer.exchange.export_folder import read_manifest
+from dialometer.exchange.exports.export_folder import read_manifest
 from dialometer.exchange.formats import FORMATS, ImportOptions, Intake
 from dialometer.exchange.importing import columns_of, format_of
 from dialometer.exchange.rating_table import RATING_ROLES
@@ -22,7 +22,7 @@ from dialometer.exchange.records import AnswerRecord, JudgmentRecord
 from dialometer.model.dialogue import Dialogue, Role
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE, is_missing, to_number
 from dialometer.readers import read_dialogues
-from dialometer.readers.columnar import is_columnar
+from dialometer.readers.containers.columnar import is_columnar
 from dialometer.readers.dialogue_file import recognised_formats
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from dialometer.errors import AnswerError
 from dialometer.exchange.candidates.index import CandidateIndex
-from dialometer.exchange.data_dictionary import questions_of
+from dialometer.exchange.exports.data_dictionary import questions_of
 from dialometer.exchange.import_format import Intake
 from dialometer.exchange.mismatch import Mismatch
 from dialometer.exchange.records import (

@@ -20,7 +20,7 @@ from dialometer.errors import DialometerError
 from dialometer.generators.topics import TopicModel
 from dialometer.generators.vocabulary import Vocabulary
 from dialometer.model.values import to_number
-from dialometer.readers.arrays import ArraysError, read_arrays
+from dialometer.readers.containers.arrays import ArraysError, read_arrays
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import some_columns, table_rows

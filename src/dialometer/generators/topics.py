@@ -21,7 +21,7 @@ from scipy.special import digamma
 
 from dialometer.errors import DialometerError
 from dialometer.generators.vocabulary import PAD
-from dialometer.readers.arrays import read_arrays
+from dialometer.readers.containers.arrays import read_arrays
 
 if TYPE_CHECKING:
     from dialometer.generators.corpus import CorpusSplit

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dialometer.errors import DialometerError
-from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry
-from dialometer.readers.workbook import ZIP_MAGIC
-from dialometer.readers.zstandard import METHOD, read_zstandard
+from dialometer.readers.containers.unpacking import DAMAGED, Allowance, read_entry
+from dialometer.readers.containers.workbook import ZIP_MAGIC
+from dialometer.readers.containers.zstandard import METHOD, read_zstandard
 
 _HEADERS = ("header.json", "_journal/start.json", "start.json")
 """Where versions of Inspect keep what is known of the whole evaluation; the first one that is there counts."""

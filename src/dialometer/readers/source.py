@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import IO
 
 from dialometer.errors import Problem, ReadError
-from dialometer.readers.columnar import ColumnarError, ColumnarPart, described, is_columnar, json_lines, parts_of
-from dialometer.readers.encodings import NAMES, UTF8, Recoded, encoding_of
+from dialometer.readers.containers.columnar import (
+    ColumnarError,
+    ColumnarPart,
+    described,
+    is_columnar,
+    json_lines,
+    parts_of,
+)
+from dialometer.readers.containers.encodings import NAMES, UTF8, Recoded, encoding_of
+from dialometer.readers.containers.unpacking import UnpacksTooLarge, open_gzip, streamed
+from dialometer.readers.containers.workbook import WorkbookError, is_workbook, sheet_as_csv
 from dialometer.readers.eval_logs import EvalLogError, is_eval_log, log_lines
 from dialometer.readers.problems import Problems
-from dialometer.readers.unpacking import UnpacksTooLarge, open_gzip, streamed
-from dialometer.readers.workbook import WorkbookError, is_workbook, sheet_as_csv
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"

@@ -70,7 +70,7 @@ def _write(
     from dialometer._version import __version__
     from dialometer.analysis.base.choose import analyse
     from dialometer.analysis.base.data import load_exported
-    from dialometer.exchange.archive import (
+    from dialometer.exchange.exports.archive import (
         DATA,
         REPORT,
         STUDY,
@@ -81,8 +81,8 @@ def _write(
         requirements,
         write_archive,
     )
-    from dialometer.exchange.export import export_study
-    from dialometer.exchange.inventory import free_texts
+    from dialometer.exchange.exports.export import export_study
+    from dialometer.exchange.exports.inventory import free_texts
     from dialometer.report import render
 
     step("Copying the study and its data")

@@ -13,7 +13,7 @@ from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
 
 if TYPE_CHECKING:
-    from dialometer.exchange.export import Export, Report
+    from dialometer.exchange.exports.export import Export, Report
     from dialometer.model.study import Study
     from dialometer.storage.store import Store
 
@@ -100,7 +100,7 @@ def add_to(app: typer.Typer) -> None:
 
         Raters appear under pseudonyms only. The same data always give the same bytes.
         """
-        from dialometer.exchange.export import export_study
+        from dialometer.exchange.exports.export import export_study
 
         study = open_study(folder)
         if form is not None:
@@ -169,7 +169,7 @@ def _write_training(
     from dialometer.cli.console import results
     from dialometer.errors import DialometerError
     from dialometer.exchange.dialogue_pairs import counted
-    from dialometer.exchange.training_files import message_lines, preference_lines
+    from dialometer.exchange.exports.training_files import message_lines, preference_lines
     from dialometer.readers.chat_writing import write_lines
     from dialometer.storage.table import long_table
 

@@ -114,7 +114,7 @@ def add_to(app: typer.Typer) -> None:
         _return_large_arrays()
         from dialometer.analysis.base.choose import analyse
         from dialometer.analysis.base.exploring import DataChoice
-        from dialometer.exchange.archive import is_archive
+        from dialometer.exchange.exports.archive import is_archive
         from dialometer.neural.engines import engine_of
         from dialometer.report import FORMATS, render
 
@@ -271,7 +271,7 @@ def _archived_report(
     from dialometer.analysis.base.data import load_exported
     from dialometer.design.load import load_study
     from dialometer.design.lock import verify
-    from dialometer.exchange.archive import DATA, REPORT, STUDY, opened_archive
+    from dialometer.exchange.exports.archive import DATA, REPORT, STUDY, opened_archive
     from dialometer.report import render
 
     step("Unpacking")

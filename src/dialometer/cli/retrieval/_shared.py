@@ -147,7 +147,7 @@ def avatar_of(
     from dialometer.retrieval.knowledge_base import read_knowledge_base
     from dialometer.retrieval.saving import is_saved, load_retriever
     from dialometer.retrieval.selection import select_one
-    from dialometer.retrieval.train_retriever import calibrate_by_folds, calibrate_on
+    from dialometer.retrieval.training.train_retriever import calibrate_by_folds, calibrate_on
 
     if kb_or_avatar.is_dir():
         if not is_saved(kb_or_avatar):

@@ -12,7 +12,7 @@ from dialometer.cli.options import AsJson, Cache, Device, Seed
 from dialometer.cli.retrieval._shared import Cost, KbFile, LearnFrom, Lenient
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.train_retriever import TrainedRetriever
+    from dialometer.retrieval.training.train_retriever import TrainedRetriever
 
 
 CUTS = (1, 2, 10)
@@ -58,7 +58,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.retrieval.knowledge_base import read_knowledge_base
         from dialometer.retrieval.saving import is_saved
         from dialometer.retrieval.selection import select_one
-        from dialometer.retrieval.train_retriever import train_retriever
+        from dialometer.retrieval.training.train_retriever import train_retriever
 
         if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not is_saved(out))):
             raise DialometerError(f"'{out}' exists and holds something else", remedy="choose another folder")

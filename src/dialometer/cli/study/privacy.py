@@ -50,7 +50,7 @@ def add_to(app: typer.Typer) -> None:
             elif apply_retention:
                 done = _apply_retention(study, store, folder, now_ms(), is_sure=yes)
             else:
-                from dialometer.exchange.inventory import inventory
+                from dialometer.exchange.exports.inventory import inventory
 
                 stored = inventory(study, store, now_ms())
                 typer.echo(json.dumps(stored, indent=2, ensure_ascii=False)) if as_json else _show(stored, folder)
@@ -86,7 +86,7 @@ def _withdraw(store: Store, folder: Path, code: str, at_ms: int, *, is_sure: boo
 
 def _apply_retention(study: Study, store: Store, folder: Path, at_ms: int, *, is_sure: bool) -> dict[str, Any]:
     from dialometer.errors import DialometerError
-    from dialometer.exchange.inventory import due_now
+    from dialometer.exchange.exports.inventory import due_now
 
     promise = study.spec.privacy
     if promise.identifiers_days is None and promise.answers_days is None:
@@ -115,7 +115,7 @@ def _ask(question: str, *, is_sure: bool) -> None:
 def _made_before(folder: Path) -> list[str]:
     """Copies in and beside the folder that were made before something was erased, and that no database command reaches."""
     from dialometer.exchange.backups.packing import ASIDE
-    from dialometer.exchange.export_folder import MANIFEST
+    from dialometer.exchange.exports.export_folder import MANIFEST
 
     exports = [path.parent for path in folder.glob(f"*/{MANIFEST}")]
     reports = [path.parent for path in folder.glob("*/report.json")]

@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 from dialometer._version import __version__
 from dialometer.errors import DialometerError, StorageError
-from dialometer.exchange.export_folder import MANIFEST as EXPORT_MANIFEST
-from dialometer.exchange.export_folder import sha256_of
+from dialometer.exchange.exports.export_folder import MANIFEST as EXPORT_MANIFEST
+from dialometer.exchange.exports.export_folder import sha256_of
 from dialometer.folder_files import is_file
 from dialometer.model.file_names import DATABASE_FILE
-from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry, stays_inside, unpack
+from dialometer.readers.containers.unpacking import DAMAGED, Allowance, read_entry, stays_inside, unpack
 from dialometer.recruit.platforms.invite import INVITATIONS_FILE
 from dialometer.storage.database import open_database
 from dialometer.storage.safety.acknowledged import ACKNOWLEDGED_FILE

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from dialometer.errors import DialometerError
 from dialometer.exchange.backups.packing import ASIDE, COUNTS, FILES
-from dialometer.exchange.export_folder import sha256_of
+from dialometer.exchange.exports.export_folder import sha256_of
 from dialometer.model.file_names import DATABASE_FILE
 from dialometer.storage.database import open_database, translated
 from dialometer.storage.migrate import revision_of

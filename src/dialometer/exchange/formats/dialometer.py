@@ -12,8 +12,8 @@ from sys import intern
 from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from dialometer.errors import ImportFileError
-from dialometer.exchange.export_folder import MANIFEST, changed_files, read_manifest
-from dialometer.exchange.formula_cells import is_escaped, restored
+from dialometer.exchange.exports.export_folder import MANIFEST, changed_files, read_manifest
+from dialometer.exchange.exports.formula_cells import is_escaped, restored
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake, unreadable
 from dialometer.exchange.records import (
     UNKNOWN_MS,
@@ -26,7 +26,7 @@ from dialometer.exchange.records import (
     read_time_ms,
 )
 from dialometer.model.session import ADJUDICATORS, Source, State
-from dialometer.readers.columnar import ColumnarError, row_frames
+from dialometer.readers.containers.columnar import ColumnarError, row_frames
 from dialometer.readers.json_records import line_records
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile

@@ -40,7 +40,7 @@ from dialometer.model.dialogue import Dialogue
 from dialometer.neural.tfidf import Tfidf
 from dialometer.neural.word_vectors import WordVectors, text_weights
 from dialometer.neural.work import QUIET, Work
-from dialometer.readers.arrays import ArraysError, read_arrays
+from dialometer.readers.containers.arrays import ArraysError, read_arrays
 
 Floats = NDArray[np.float64]
 KIND = "best"

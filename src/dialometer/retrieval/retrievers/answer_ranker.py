@@ -17,7 +17,7 @@ from dialometer.retrieval.retrievers.mixed import FittedMixed, Mixed
 from dialometer.retrieval.saving import copy_model
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.ranker import CrossEncoder
+    from dialometer.retrieval.training.ranker import CrossEncoder
 
 FOLDER = "ranker"
 BELOW = 1_000.0
@@ -52,7 +52,7 @@ class AnswerRanker(Retriever):
 
     def train(self, kb: KnowledgeBase, first: FittedMixed, work: Work = QUIET) -> Path:
         """The folder of the ranker, trained against answers that the encoder confuses; trained once for all who use it."""
-        from dialometer.retrieval.ranker import RankerOptions, train_ranker  # noqa: PLC0415 - imports torch
+        from dialometer.retrieval.training.ranker import RankerOptions, train_ranker  # noqa: PLC0415 - imports torch
 
         own = self.model_dump(exclude={"model", "depth"})
         nearest = first.rank(kb.questions, min(60, len(kb.answers))).answers if self.hard_share else None
@@ -62,7 +62,7 @@ class AnswerRanker(Retriever):
         return self._fitted(kb, folder / FOLDER, Mixed(model=self.model).fit(kb, work), work)
 
     def _fitted(self, kb: KnowledgeBase, folder: Path, first: FittedMixed, work: Work) -> FittedRanker:
-        from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
+        from dialometer.retrieval.training.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
 
         return FittedRanker(self, kb, CrossEncoder.load(folder, work), folder, first, work)
 

@@ -16,7 +16,7 @@ from dialometer.retrieval.retriever import RETRIEVERS, FittedRetriever, Floats, 
 from dialometer.retrieval.saving import copy_model
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.ranker import CrossEncoder
+    from dialometer.retrieval.training.ranker import CrossEncoder
 
 FOLDER = "classifier"
 
@@ -43,7 +43,7 @@ class Classifier(Retriever):
     seed: int = Field(default=0, ge=0)
 
     def fit(self, kb: KnowledgeBase, work: Work = QUIET) -> FittedClassifier:
-        from dialometer.retrieval.pair_classifier import (  # noqa: PLC0415 - imports torch
+        from dialometer.retrieval.training.pair_classifier import (  # noqa: PLC0415 - imports torch
             ClassifierOptions,
             train_classifier,
         )
@@ -55,7 +55,7 @@ class Classifier(Retriever):
         return self._fitted(kb, folder / FOLDER, work)
 
     def _fitted(self, kb: KnowledgeBase, folder: Path, work: Work) -> FittedClassifier:
-        from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
+        from dialometer.retrieval.training.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
 
         return FittedClassifier(self, kb, CrossEncoder.load(folder, work), folder, work)
 

@@ -33,8 +33,8 @@ from dialometer.retrieval.retrievers.mixed import Mixed
 from dialometer.retrieval.saving import copy_model
 
 if TYPE_CHECKING:
-    from dialometer.retrieval.ranker import CrossEncoder
-    from dialometer.retrieval.tuned_encoder import TuningOptions
+    from dialometer.retrieval.training.ranker import CrossEncoder
+    from dialometer.retrieval.training.tuned_encoder import TuningOptions
 
 ENCODER_FOLDER = "encoder"
 RANKER_FOLDER = "ranker"
@@ -74,7 +74,7 @@ class Fused(Retriever):
 
     def tuning(self) -> TuningOptions:
         """How the encoder is trained."""
-        from dialometer.retrieval.tuned_encoder import TuningOptions  # noqa: PLC0415 - imports torch
+        from dialometer.retrieval.training.tuned_encoder import TuningOptions  # noqa: PLC0415 - imports torch
 
         return TuningOptions(n_epochs=max(self.n_tuning_epochs, 1), seed=self.seed)
 
@@ -86,7 +86,7 @@ class Fused(Retriever):
     def fit_parts(self, kb: KnowledgeBase, work: Work) -> tuple[FusionParts, Path | None]:
         """The encoder (trained, where that is asked for) and everything weighed."""
         from dialometer.neural.encoder import TextEncoder  # noqa: PLC0415 - imports torch
-        from dialometer.retrieval.tuned_encoder import tune_encoder  # noqa: PLC0415 - imports torch
+        from dialometer.retrieval.training.tuned_encoder import tune_encoder  # noqa: PLC0415 - imports torch
 
         folder = tune_encoder(kb, self.model, self.tuning(), work) if self.n_tuning_epochs else None
         return FusionParts(kb, TextEncoder(str(folder or self.model), work, in_8_bits=True)), folder
@@ -106,7 +106,7 @@ class Fused(Retriever):
 
 
 def _load_ranker(folder: Path | None, work: Work) -> CrossEncoder | None:
-    from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
+    from dialometer.retrieval.training.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
 
     return CrossEncoder.load(folder, work) if folder else None
 

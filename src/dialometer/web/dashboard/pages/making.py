@@ -24,7 +24,7 @@ from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, merged
 from dialometer.errors import DialometerError
 from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
 from dialometer.flow.study_check import without_errors
-from dialometer.readers.encodings import UTF8, encoding_of
+from dialometer.readers.containers.encodings import UTF8, encoding_of
 from dialometer.readers.recordings import copy_media
 from dialometer.readers.study_media import media_files
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page

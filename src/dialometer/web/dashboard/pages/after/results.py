@@ -132,7 +132,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 @page("/studies/{study}/export.zip", role="viewer", of_running=True)
 def export(dashboard: Dashboard, request: PageRequest) -> Response:
     """Judgments, answers, sessions, screens and findings under pseudonyms, as ``dialometer export`` writes them."""
-    from dialometer.exchange.export import export_study  # noqa: PLC0415 - polars is slow to load, and rarely needed
+    from dialometer.exchange.exports.export import export_study  # noqa: PLC0415 - polars is slow to load, and rarely needed
 
     running = request.running
     with tempfile.TemporaryDirectory(prefix="dialometer-export-") as folder:

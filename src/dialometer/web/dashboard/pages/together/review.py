@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from dialometer.design.protocol import protocol
-from dialometer.exchange.inventory import ANSWERS, EXPLAINED, IDENTIFIERS, NOT_STORED, STUDY, free_texts
+from dialometer.exchange.exports.inventory import ANSWERS, EXPLAINED, IDENTIFIERS, NOT_STORED, STUDY, free_texts
 from dialometer.flow.engine import now_ms
 from dialometer.flow.language import is_right_to_left, own_name
 from dialometer.model.study import Study

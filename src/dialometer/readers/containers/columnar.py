@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialometer.errors import DialometerError
-from dialometer.readers.unpacking import Allowance
+from dialometer.readers.containers.unpacking import Allowance
 
 if TYPE_CHECKING:
     import polars as pl
@@ -235,7 +235,7 @@ atexit.register(_TRIAL.end)
 
 
 def _started() -> subprocess.Popen[bytes]:
-    code = "from dialometer.readers.columnar import try_files; try_files()"
+    code = "from dialometer.readers.containers.columnar import try_files; try_files()"
     return subprocess.Popen(  # nosec B603  # this Python and a fixed program
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )

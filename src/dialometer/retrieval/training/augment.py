@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dialometer.readers.unpacking import Allowance, read_entry
+from dialometer.readers.containers.unpacking import Allowance, read_entry
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 

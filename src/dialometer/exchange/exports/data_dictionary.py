@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import polars as pl
 
-from dialometer.exchange.export_tables import ExportTable
+from dialometer.exchange.exports.export_tables import ExportTable
 from dialometer.model.quality import Action, CheckQuestion
 from dialometer.model.scale import Scale
 from dialometer.model.session import Source, State

@@ -24,9 +24,9 @@ from dialometer.neural.encoder import mean_pooled
 from dialometer.neural.pretrained import load_model
 from dialometer.neural.training import TrainingOptions, fingerprint, train
 from dialometer.neural.work import QUIET, Work, models_folder
-from dialometer.retrieval.augment import OPENERS, Synonyms, one_variant, synonym_source
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.saving import CHECKPOINT_FILE, is_done, mark_done
+from dialometer.retrieval.training.augment import OPENERS, Synonyms, one_variant, synonym_source
 
 MOST_TOKENS = 64
 TEXTS_TOGETHER = 16

@@ -195,7 +195,7 @@ def _with_reading(
     result: FusedFolds, rankers: dict[int, Path], kb: KnowledgeBase, queries: list[Query], work: Work
 ) -> FusedFolds:
     """Adds the rankers' scores of what comes first, each fold read by the ranker that did not know it."""
-    from dialometer.retrieval.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
+    from dialometer.retrieval.training.ranker import CrossEncoder  # noqa: PLC0415 - imports torch
 
     first = top_k(result.fused(), N_READ).answers
     for number, folder in rankers.items():

@@ -19,10 +19,10 @@ import polars as pl
 from dialometer._version import __version__
 from dialometer.design.lock import fingerprint, read_lock
 from dialometer.errors import DialometerError
-from dialometer.exchange.data_dictionary import as_markdown, data_dictionary
 from dialometer.exchange.dialogue_pairs import PAIRS, counted, is_about_dialogues, pair_frames
-from dialometer.exchange.export_folder import ExportFolder
-from dialometer.exchange.export_tables import (
+from dialometer.exchange.exports.data_dictionary import as_markdown, data_dictionary
+from dialometer.exchange.exports.export_folder import ExportFolder
+from dialometer.exchange.exports.export_tables import (
     ADJUDICATIONS,
     ANSWERS,
     CHAT_TURNS,
@@ -44,7 +44,7 @@ from dialometer.exchange.export_tables import (
     sessions_table,
     system_draw_frames,
 )
-from dialometer.exchange.formula_cells import OPTION, escaped
+from dialometer.exchange.exports.formula_cells import OPTION, escaped
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of

@@ -21,11 +21,11 @@ from torch.nn import functional
 
 from dialometer.neural.training import TrainingOptions, fingerprint, train
 from dialometer.neural.work import QUIET, Work, models_folder
-from dialometer.retrieval.augment import augment, synonym_source
 from dialometer.retrieval.knowledge_base import KnowledgeBase
-from dialometer.retrieval.ranker import CrossEncoder
 from dialometer.retrieval.saving import CHECKPOINT_FILE, is_done, mark_done
-from dialometer.retrieval.tuned_encoder import examples_of
+from dialometer.retrieval.training.augment import augment, synonym_source
+from dialometer.retrieval.training.ranker import CrossEncoder
+from dialometer.retrieval.training.tuned_encoder import examples_of
 
 Ints = NDArray[np.int64]
 SORTED_TOGETHER = 64

@@ -20,13 +20,13 @@ from dialometer.design.load import STUDY_FILE, load_study
 from dialometer.design.lock import LOCK_FILE, freeze, read_lock
 from dialometer.design.positions import parse_yaml
 from dialometer.errors import DialometerError
-from dialometer.exchange.export_folder import sha256_of
+from dialometer.exchange.exports.export_folder import sha256_of
 from dialometer.folder_files import is_file
 from dialometer.model.study import Study
 from dialometer.quality.block_list import BlockList
+from dialometer.readers.containers.unpacking import DAMAGED, Allowance, read_entry, stays_inside, unpack
 from dialometer.readers.recordings import copy_media
 from dialometer.readers.study_media import media_files
-from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry, stays_inside, unpack
 
 MANIFEST = "archive.json"
 MARK = "dialometer_archive"

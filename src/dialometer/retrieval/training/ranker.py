@@ -18,10 +18,10 @@ from dialometer.neural.device import choose_device
 from dialometer.neural.pretrained import first_line, load_model
 from dialometer.neural.training import TrainingOptions, fingerprint, train
 from dialometer.neural.work import QUIET, Work, models_folder
-from dialometer.retrieval.augment import one_variant, synonym_source
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.saving import CHECKPOINT_FILE, is_done, mark_done
-from dialometer.retrieval.tuned_encoder import Example, examples_of
+from dialometer.retrieval.training.augment import one_variant, synonym_source
+from dialometer.retrieval.training.tuned_encoder import Example, examples_of
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

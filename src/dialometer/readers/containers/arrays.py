@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dialometer.errors import DialometerError
-from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry
+from dialometer.readers.containers.unpacking import DAMAGED, Allowance, read_entry
 
 MAX_HEADER_BYTES = 10_000
 _MAGIC = b"\x93NUMPY"

@@ -1,7 +1,7 @@
 """Spreadsheet files (``.xlsx``) as CSV: the first sheet that holds anything, its cells as they are stored.
 
 An .xlsx is a zip of XML files. What is needed of it is small, so it is read with the standard library, within the limits of
-:mod:`dialometer.readers.unpacking`. Formulas give their last result; dates are the numbers that the spreadsheet stores.
+:mod:`dialometer.readers.containers.unpacking`. Formulas give their last result; dates are the numbers that the spreadsheet stores.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml  # nosec B405  # entities are refused before anything is parsed
 
 from dialometer.errors import DialometerError
-from dialometer.readers.unpacking import DAMAGED, Allowance, read_entry
+from dialometer.readers.containers.unpacking import DAMAGED, Allowance, read_entry
 
 ZIP_MAGIC = b"PK\x03\x04"
 MAX_COLUMNS = 16_384

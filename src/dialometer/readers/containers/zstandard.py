@@ -11,7 +11,7 @@ import struct
 import zipfile
 import zlib
 
-from dialometer.readers.unpacking import Allowance
+from dialometer.readers.containers.unpacking import Allowance
 
 METHOD = 93
 """How a zip names this way of packing."""

@@ -1,0 +1,1 @@
+"""A study's data out: tables, the data dictionary, folders, archives, training files."""

@@ -1,0 +1,1 @@
+"""Models of retrieval that are trained: tuned encoders, rankers, classifiers of pairs."""
