@@ -89,7 +89,6 @@ CHARTS = {
         x_title="raters",
         y_title="power",
         is_percent=True,
-        is_log_x=True,
         y_domain=(0, 1),
     ),
     "word_tree": word_tree(

@@ -82,18 +82,18 @@ def store_judge(
     ``n_folds`` says in how many folds the scores were cross-fitted, where the model learned from ratings of this study.
     """
     study = load_study(folder)
-    wanted = criterion or study.spec.criteria[0].name
-    if wanted not in study.criteria_by_name:
+    criterion = criterion or study.spec.criteria[0].name
+    if criterion not in study.criteria_by_name:
         raise DialometerError(
-            f"the study has no criterion '{wanted}'", where=str(folder), remedy="name one of its criteria"
+            f"the study has no criterion '{criterion}'", where=str(folder), remedy="name one of its criteria"
         )
-    scale = study.scale_for(study.criteria_by_name[wanted], study.spec.presentation)
+    scale = study.scale_for(study.criteria_by_name[criterion], study.spec.presentation)
     keys = _known_keys(study, scores, where=str(folder))
     with Store.open(database or folder / DATABASE_FILE, create=False) as store:
-        values = _on_scale(scale, [scores[key] for key in scores], _people(store, wanted))
+        values = _on_scale(scale, [scores[key] for key in scores], _people(store, criterion))
         stamp = int(time.time() * 1000)
         version = store.studies.register(study.spec.name, fingerprint(study), study.spec.model_dump_json(), stamp)
-        content = json.dumps([name, wanted, sorted((*key, score) for key, score in scores.items())])
+        content = json.dumps([name, criterion, sorted((*key, score) for key, score in scores.items())])
         digest = hashlib.sha256(content.encode()).hexdigest()
         session_id = f"model-{digest[:24]}"
         judgments = [
@@ -101,7 +101,7 @@ def store_judge(
                 session_id=session_id,
                 item_id=item,
                 system=system,
-                criterion=wanted,
+                criterion=criterion,
                 value=value,
                 scale=scale.type,
                 block=study.items_by_id[item].block or "main",
@@ -109,18 +109,15 @@ def store_judge(
             )
             for (item, system), value in zip(keys, values, strict=True)
         ]
+        about: dict[str, str | int] = {NAME_QUESTION: name} | ({FOLDS_QUESTION: n_folds} if n_folds else {})
         session = ImportedSession(
             id=session_id,
             rater=name,
             condition=study.cells[0],
             judgments=judgments,
             answers=[
-                Answer(session_id=session_id, part=NAME_PART, question=NAME_QUESTION, value=name),
-                *(
-                    [Answer(session_id=session_id, part=NAME_PART, question=FOLDS_QUESTION, value=n_folds)]
-                    if n_folds
-                    else []
-                ),
+                Answer(session_id=session_id, part=NAME_PART, question=question, value=answer)
+                for question, answer in about.items()
             ],
             finished_at_ms=stamp,
             source="model",

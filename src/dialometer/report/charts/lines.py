@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from dialometer.report.charts.frame import (
     CHAR_PX,
     LINE_PX,
-    LOG_SCALE,
     ScreenWidth,
     Spec,
     finite,
@@ -18,7 +17,6 @@ from dialometer.report.charts.frame import (
     in_order,
     is_drawn,
     lines_of,
-    log_ticks,
     on_both_screens,
     value_axis,
     value_scale,
@@ -49,7 +47,6 @@ def lines(
     mark_x: float | None = None,
     y_domain: tuple[float, float] | None = None,
     is_percent: bool = False,
-    is_log_x: bool = False,
     is_percent_x: bool = False,
     ideal: str = "",
 ) -> Spec:
@@ -70,11 +67,9 @@ def lines(
         title = lines_of(y_title, height // CHAR_PX)
         y_axis = {**value_axis(y_title, is_percent=is_percent, screen=screen), "title": title, "tickCount": 5}
         x = {"field": "x", "type": "quantitative", "axis": x_axis}
-        x["scale"] = LOG_SCALE if is_log_x else {"zero": False, "nice": False, "padding": 8}
+        x["scale"] = {"zero": False, "nice": False, "padding": 8}
         if is_whole:
             x_axis["tickCount"] = whole_tick_count((p.x for p in points), x_axis["tickCount"])
-        if is_log_x:
-            x_axis |= {"values": log_ticks((p.x for p in points), x_axis["tickCount"]), "format": "~g"}
         y = {
             "type": "quantitative",
             "axis": {**y_axis, "domain": False, "ticks": False},
