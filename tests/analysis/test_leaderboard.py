@@ -313,9 +313,7 @@ def test_nobody_can_tell_is_not_a_crash(study):
 def test_a_system_without_votes_is_left_open(study):
     rows = [row for row in rows_from(study, TRUE, n_raters=20) if "moss" not in row[5]]
     found = run(data_of(study, rows))
-    assert "There are no votes on Moss yet, so they are not ranked." in found.warnings or any(
-        "no votes on Moss" in warning for warning in found.warnings
-    )
+    assert any("no votes on Moss" in warning for warning in found.warnings)
     assert next(row for row in rows_of(table(found, "board")) if row["system"] == "Moss")["rank"] is None
 
 
@@ -564,7 +562,7 @@ def test_what_holds_for_these_items_only_is_said_so(study):
         pair = sorted(row[5].split("|"), key=SYSTEMS.index)
         rows.append((*row[:-1], pair[0 if favours[row[1]] else 1] if rng.random() < 0.9 else row[-1]))
     found = run(data_of(study, rows))
-    assert "No best system" in found.answer or " lead " in found.answer
+    assert "No best system" in found.answer
     assert "Limited to these 24 items, Fern is " in found.certainty
     assert "to say so of other items" in found.certainty
 
