@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 from bench.fuzz.valid_files import workbook
@@ -71,6 +72,69 @@ def test_a_spreadsheet_with_entities_or_without_sheets_is_refused(tmp_path):
             packed.writestr(part, content)
         with pytest.raises(DialometerError, match="spreadsheet"):
             sheet_as_csv(tmp_path / name)
+
+
+def sheet(tmp_path, before="", rows="", after=""):
+    """A spreadsheet of these parts around two rows of a dialogue."""
+    import zipfile
+
+    first = "".join(f'<c r="{c}1" t="inlineStr"><is><t>{t}</t></is></c>' for c, t in zip("ABC", HEADER, strict=True))
+    second = "".join(f'<c r="{c}2" t="inlineStr"><is><t>{t}</t></is></c>' for c, t in zip("ABC", "dbc", strict=True))
+    content = f'{before}<sheetData><row r="1">{first}</row><row r="2">{second}</row>{rows}</sheetData>{after}'
+    with zipfile.ZipFile(tmp_path / "x.xlsx", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("xl/worksheets/sheet1.xml", f"<worksheet>{content}</worksheet>")
+    return tmp_path / "x.xlsx"
+
+
+HEADER = ("dialogue_id", "speaker", "text")
+FAR = '<row r="3"><c r="XFD3"/></row>'
+
+
+@pytest.fixture
+def little_memory():
+    """Fails where far more is held at once than a spreadsheet of some megabytes needs."""
+    tracemalloc.start()
+    yield
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 300 * 2**20, f"{most / 2**20:.0f} MiB"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"rows": '<row r="90000"><c r="XFD90000"/></row>'},
+        {"rows": '<row r="40000"><c r="C40000"/></row>', "after": '<mergeCell ref="A1:B1"/>' * 500_000},
+    ],
+)
+def test_a_forgotten_cell_in_the_last_corner_costs_nothing(parts, tmp_path, little_memory):
+    content, _ = sheet_as_csv(sheet(tmp_path, **parts))
+    assert content.startswith(b"dialogue_id,speaker,text")
+    assert len(content) < 2 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (
+            {"rows": "".join(f'<row r="{n}"><c r="XFD{n}"/></row>' for n in range(3, 5000))},
+            "more than 20,000,000 cells",
+        ),
+        (
+            {
+                "rows": '<row r="3"><c r="XFD3"/></row>'
+                + "".join(f'<row r="{n}"><c r="A{n}"><v>1</v></c></row>' for n in range(4, 5000))
+            },
+            "delete the columns without data",
+        ),
+        ({"rows": f'<row r="3">{"<c/>" * 500_000}</row>'}, "too many parts"),
+        ({"before": "<col/>" * 500_000}, "too many parts"),
+        ({"before": "<a>" * 400_000 + "</a>" * 400_000}, "too many parts"),
+    ],
+)
+def test_a_spreadsheet_that_would_fill_the_memory_is_refused(parts, words, tmp_path, little_memory):
+    with pytest.raises(DialometerError, match=words):
+        sheet_as_csv(sheet(tmp_path, **parts))
 
 
 def test_ids_may_be_numbers_or_missing(a_file):

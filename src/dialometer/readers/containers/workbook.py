@@ -22,6 +22,10 @@ MAX_COLUMNS = 16_384
 """Of a sheet, as spreadsheet programs have it."""
 MAX_ROWS = 1_048_576
 MAX_XML_BYTES = 512 * 2**20
+MAX_CELLS = 20_000_000
+"""Of a sheet, empty ones left of others included: one cell in the last corner is a row of 16,384."""
+MAX_PARTS = 20 * MAX_COLUMNS
+"""Of one row or text, and of all that stands before the first."""
 _SHEET = re.compile(r"xl/worksheets/sheet(\d+)\.xml")
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _REMEDY = "save the sheet as CSV and read that"
@@ -58,12 +62,33 @@ def sheet_as_csv(path: Path) -> tuple[bytes, str]:
     return b"", "the spreadsheet is empty"
 
 
-def _parsed(content: bytes) -> Xml.Element:
+def _each(content: bytes, name: str) -> Iterator[Xml.Element]:
+    """The elements of that name, one after the other; nothing is kept of what was read before."""
     # Entities can make a small file huge. No spreadsheet program writes them, so a file that declares any is refused.
     plain = content.replace(b"\0", b"")  # also where every character has two bytes
     if b"<!DOCTYPE" in plain or b"<!ENTITY" in plain:
         raise ValueError("it declares entities")
-    return Xml.fromstring(content)  # nosec B314  # without entities
+    around: list[Xml.Element] = []
+    n_kept = depth = 0
+    events = Xml.iterparse(io.BytesIO(content), events=("start", "end"))  # nosec B314  # without entities
+    for event, element in events:
+        if event == "start":
+            around.append(element)
+            depth += bool(depth or _local(element) == name)
+            n_kept += 1
+            if n_kept > MAX_PARTS:
+                raise ValueError("a row or text has too many parts")
+            continue
+        around.pop()
+        depth = max(0, depth - 1)
+        if not depth:
+            if _local(element) == name:
+                yield element
+                n_kept = 0
+            elif _local(element) == "sheetData":
+                return
+            if around:
+                del around[-1][:]
 
 
 def _local(element: Xml.Element) -> str:
@@ -85,24 +110,24 @@ def _shared_texts(packed: zipfile.ZipFile, allowance: Allowance) -> list[str]:
     name = "xl/sharedStrings.xml"
     if name not in packed.namelist():
         return []
-    return [_text_of(entry) for entry in _parsed(read_entry(packed, name, allowance)) if _local(entry) == "si"]
+    return [_text_of(entry) for entry in _each(read_entry(packed, name, allowance), "si")]
 
 
 def _rows(content: bytes, shared: list[str]) -> Iterator[list[str]]:
     """Rows of cells, from the first one that holds anything; empty rows between them stay, for their line numbers."""
-    n_done = 0
-    for data in _parsed(content):
-        if _local(data) != "sheetData":
-            continue
-        for row in data:
-            cells = _cells(row, shared)
-            number = int(row.get("r", n_done + 1))
-            if not n_done < number <= MAX_ROWS:
-                raise ValueError(f"its row {number} is out of order")
-            if n_done or any(cells):
-                yield from ([] for _ in range(n_done + 1, number) if n_done)
-                yield cells
-                n_done = number
+    n_done = n_cells = 0
+    for row in _each(content, "row"):
+        cells = _cells(row, shared)
+        number = int(row.get("r", n_done + 1))
+        if not n_done < number <= MAX_ROWS:
+            raise ValueError(f"its row {number} is out of order")
+        n_cells += len(cells)
+        if n_cells > MAX_CELLS:
+            raise ValueError(f"it has more than {MAX_CELLS:,} cells")
+        if n_done or any(cells):
+            yield from ([] for _ in range(n_done + 1, number) if n_done)
+            yield cells
+            n_done = number
 
 
 def _cells(row: Xml.Element, shared: list[str]) -> list[str]:
@@ -144,6 +169,11 @@ def _value(cell: Xml.Element, shared: list[str]) -> str:
 
 def _csv(rows: list[list[str]]) -> bytes:
     width = max(map(len, rows))
+    if width * sum(map(any, rows)) > MAX_CELLS:
+        raise ValueError(
+            f"its rows are as long as the longest of them, {width:,} cells: delete the columns without data"
+        )
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([*row, *[""] * (width - len(row))] for row in rows)
+    padded = ([*row, *[""] * (width - len(row))] if any(row) else [] for row in rows)
+    csv.writer(out, lineterminator="\n").writerows(padded)
     return out.getvalue().encode("utf-8", "surrogatepass")
