@@ -159,7 +159,20 @@ def test_the_dashboard_counts_alike(counted, ada):
     assert fact(ada, "judgments") == counts.judgments
     assert fact(ada, "judgments that count") == counts.counted
     assert fact(ada, "practice judgments") == counts.practice
+    n_valid, n_finished = fact(ada, "finished and count"), fact(ada, "finished")
+    assert n_valid == n_finished - 1, "one who finished is excluded"
+    assert "people would get for" in ada.text, "simulated raters are paid nothing"
+    assert "spent" not in ada.text
+    ada.get("/studies/anchoring/control")
+    assert re.findall(r'scope="col" class="count">([^<]*)', ada.page)[:3] == [
+        "Finished and count",
+        "Active, not excluded",
+        "Excluded",
+    ]
+    cells = re.findall(r'<td class="count">(\d+)</td>', ada.page)
+    assert sum(map(int, cells[::3])) == n_valid
     assert fact(ada.get("/"), "judgments") == counts.judgments
+    assert "spent" not in ada.text
     for row in rows_of(ada, "/studies/anchoring/raters"):
         ordinal = int(row["rater"][1:])
         own = [j for j in judgments if sessions[j.session_id].ordinal == ordinal]

@@ -87,7 +87,8 @@ def test_charts_are_drawings_whatever_they_show(points, name):
     for one in drawn:
         clean = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", str(one))
         parsed = ElementTree.fromstring(clean)
-        assert len(parsed.findall(".//svg")) == 2
+        says_so = parsed.tag == "p" and parsed.text and not points
+        assert len(parsed.findall(".//svg")) == 2 or says_so, "nothing to show is said in words"
         assert "nan" not in str(one)
         assert "style=" not in re.sub(r"aria-label=\"[^\"]*\"|<text.*?</text>|<li.*?</li>", "", str(one))
 

@@ -79,6 +79,8 @@ def totals(study: Study, rows: Sequence[PayRow]) -> list[PlatformTotal]:
     found = []
     for platform in dict.fromkeys(row.platform for row in rows):
         owed = [row.owed_cents for row in rows if row.platform == platform and row.owed_cents]
+        if platform == ERASED and not owed:
+            continue
         found.append(PlatformTotal(platform, len(owed), sum(owed), round(sum(owed) * fee)))
     return found
 

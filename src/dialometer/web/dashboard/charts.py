@@ -50,6 +50,8 @@ class Span:
 
 def lines_over_time(series: Sequence[Series], alt: str) -> Markup:
     """Counts over time as steps; x is milliseconds since 1970."""
+    if not any(line.points for line in series):
+        return _nothing(translated("No arrival times to show yet."))
     return _both(lambda width: _lines_over_time(series, width), alt, [line.name for line in series], wide=WIDEST)
 
 
@@ -60,16 +62,22 @@ def stacked_bars(rows: Sequence[BarRow], parts: Sequence[str], alt: str) -> Mark
 
 def columns(counts: Sequence[tuple[int, int]], target: int | None, alt: str) -> Markup:
     """How often each whole number occurs, with the wanted one marked."""
+    if not counts:
+        return _nothing(translated("No judgment counts yet."))
     return _both(lambda width: _columns(counts, target, width), alt, ())
 
 
 def spans(rows: Sequence[Span], words: Callable[[float], str], alt: str, *, is_log: bool = False) -> Markup:
     """A point between two ends for every row."""
+    if not rows:
+        return _nothing(translated("No screen has been answered yet."))
     return _both(lambda width: _spans(rows, words, width, is_log=is_log), alt, ())
 
 
 def band(points: Sequence[tuple[float, float, float, float]], x_title: str, alt: str) -> Markup:
     """A line with its interval: (x, value, low, high)."""
+    if not points:
+        return _nothing(translated("No results yet."))
     return _both(lambda width: _band(points, x_title, width), alt, ())
 
 
@@ -86,6 +94,11 @@ def interval(value: float, low: float, high: float, reference: float | None, alt
         return 24, [*parts, f'<circle class="dot" cx="{at(value):.1f}" cy="12" r="5"/>']
 
     return _both(draw, alt, ())
+
+
+def _nothing(words: str) -> Markup:
+    """In place of a chart that has nothing to show."""
+    return Markup(f'<p class="small">{escape(words)}</p>')  # nosec B704  # the words are escaped
 
 
 def _both(draw: Callable[[int], tuple[int, list[str]]], alt: str, legend: Sequence[str], *, wide: int = WIDE) -> Markup:
@@ -128,8 +141,6 @@ def _whole_ticks(high: float, n: int) -> list[float]:
 def _lines_over_time(series: Sequence[Series], width: int) -> tuple[int, list[str]]:
     height, left, right, top, bottom = 220, 40, 10, 10, 26
     xs = [x for line in series for x, _ in line.points]
-    if not xs:
-        return 60, [_text(8, 34, translated("No arrival times to show yet."), kind="empty")]
     x0, x1 = min(xs), max(*xs, min(xs) + 60_000)
     y1 = max([1.0, *(y for line in series for _, y in line.points)])
 
@@ -216,8 +227,6 @@ def _label_room(labels: Sequence[str], width: int) -> tuple[float, int]:
 
 def _columns(counts: Sequence[tuple[int, int]], target: int | None, width: int) -> tuple[int, list[str]]:
     height, left, bottom, top = 180, 40, 26, 16
-    if not counts:
-        return 60, [_text(8, 34, translated("No judgment counts yet."), kind="empty")]
     last = max([target or 0, *(n for n, _ in counts)])
     most = max(n_items for _, n_items in counts)
     step = (width - left - 8) / (last + 1)
@@ -267,8 +276,6 @@ def _spans(rows: Sequence[Span], words: Callable[[float], str], width: int, *, i
 
 def _band(points: Sequence[tuple[float, float, float, float]], x_title: str, width: int) -> tuple[int, list[str]]:
     height, left, right, top, bottom = 200, 46, 12, 10, 40
-    if not points:
-        return 60, [_text(8, 34, translated("No results yet."), kind="empty")]
     x0, x1 = points[0][0], max(points[-1][0], points[0][0] + 1)
     low, high = min(p[2] for p in points), max(p[3] for p in points)
     high = high if high > low else low + 1

@@ -74,6 +74,8 @@ class Money:
     per_rater_cents: float
     n_paid: int
     spent_cents: float
+    screened_out_cents: float
+    """What of it was spent on raters who were screened out."""
     wanted: int | None
     missing: int | None
     forecast_cents: float | None
@@ -93,7 +95,8 @@ class StudyNumbers:
     items: Sequence[ItemCounts]
     screens: Sequence[ScreenSeconds]
     rules: Sequence[RuleCounts]
-    money: Money
+    money: Money | None
+    """Of simulated raters what people would be paid; None for models."""
     marks: Sequence[SessionMark]
     judgments: JudgmentCounts
     quota: int | None
@@ -130,7 +133,7 @@ def count_study(study: Study, store: Store, at_ms: int, group: str = "") -> Stud
         items=count_items(study, store, sources),
         screens=screen_times(store.records.screen_times(N_VISITS, sources)),
         rules=_rules(study, store, {mark.id for mark in own}),
-        money=_money(study, own, counts, quota, at_ms),
+        money=_money(study, own, counts, quota, at_ms) if chosen != "models" else None,
         marks=own,
         judgments=sum((by_source.get(source, JudgmentCounts()) for source in sources), JudgmentCounts()),
         quota=quota,
@@ -163,7 +166,7 @@ def _cells(study: Study, controls: Controls, marks: Sequence[SessionMark]) -> li
 
 
 def count_items(study: Study, store: Store, sources: Sequence[Source]) -> list[ItemCounts]:
-    """Raters and reserved slots of every rated item. Gold items that everybody gets have no quota."""
+    """Raters and reserved slots of every rated item. Gold items that everybody gets have no quota, and models fill none."""
     n_raters = store.counts.raters_by_item(sources)
     reserved = store.counts.reserved_by_item(sources)
     design, placed = study.spec.design, placed_gold(study)
@@ -176,7 +179,7 @@ def count_items(study: Study, store: Store, sources: Sequence[Source]) -> list[I
             item.block,
             n_raters.get(item.id, 0),
             reserved.get(item.id, 0),
-            None if item.id in placed else per_item,
+            None if item.id in placed or "model" in sources else per_item,
         )
         for item in study.people_items
     ]
@@ -210,13 +213,16 @@ def _rules(study: Study, store: Store, sessions: set[str]) -> list[RuleCounts]:
 
 
 def _money(study: Study, marks: Sequence[SessionMark], counts: SessionCounts, quota: int | None, at_ms: int) -> Money:
-    """Finished sessions are paid, excluded ones too; the forecast adds those that will have to replace excluded ones."""
+    """Finished sessions are paid, excluded ones too, and imported ones were paid elsewhere; the forecast adds those that will
+    have to replace excluded ones."""
     pay = study.spec.recruitment
     per_rater = pay.cost_cents()
+    here = count_sessions(mark for mark in marks if mark.source != "imported")
+    on_screened_out = here.screened_out * pay.screen_out_pay_cents * (1 + pay.fee_percent / 100)
     wanted = raters_wanted(study, quota)
     missing = None if wanted is None else max(0, wanted - counts.valid)
     share_kept = counts.valid / counts.finished if counts.finished else 1.0
-    spent = counts.finished * per_rater
+    spent = here.finished * per_rater + on_screened_out
     forecast = None
     if missing is not None and (share_kept > 0 or not missing):
         forecast = spent + (missing / share_kept * per_rater if missing else 0.0)
@@ -224,8 +230,9 @@ def _money(study: Study, marks: Sequence[SessionMark], counts: SessionCounts, qu
     return Money(
         currency=pay.currency,
         per_rater_cents=per_rater,
-        n_paid=counts.finished,
+        n_paid=here.finished,
         spent_cents=spent,
+        screened_out_cents=on_screened_out,
         wanted=wanted,
         missing=missing,
         forecast_cents=forecast,

@@ -29,6 +29,8 @@ class GridColumn:
     label: str
     kind: Kind = "text"
     is_facet: bool = False
+    digits: int = 1
+    """Decimals of a number, the same in every row."""
 
 
 Row = Mapping[str, Any]

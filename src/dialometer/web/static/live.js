@@ -27,6 +27,9 @@ function localise(root) {
   }
 }
 
+// On a phone the tabs are wider than the screen: the chosen one is shown.
+document.querySelector('.tabs [aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "center" });
+
 function isBusy(part) {
   const active = document.activeElement;
   return active && part.contains(active) && active.matches("input, textarea, select");

@@ -27,7 +27,7 @@ _COLUMNS = (
     GridColumn("reserved", "Under way", "count"),
     GridColumn("wanted", "Wanted", "count"),
     GridColumn("missing", "Missing", "count"),
-    GridColumn("disagreement", "Disagreement", "number"),
+    GridColumn("disagreement", "Disagreement", "number", digits=2),
 )
 
 

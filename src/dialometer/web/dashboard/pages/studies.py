@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from dialometer.errors import DialometerError
+from dialometer.quality.gold import gold_items
 from dialometer.web.dashboard.charts import BarRow, Series, Span, columns, lines_over_time, spans, stacked_bars
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, duration, page
 from dialometer.web.dashboard.numbers import StudyNumbers, count_study, over_time
@@ -81,6 +82,7 @@ def overview(dashboard: Dashboard, request: PageRequest) -> Response:
     content: dict[str, Any] = {
         "spread": statistics.fmean(spreads.values()) if spreads else None,
         "n_spread": len(spreads),
+        "has_gold": bool(gold_items(running.study)),
     }
     content |= {"numbers": numbers, "charts": charts, "status": status, "tab": "overview"}
     return dashboard.show_study(
@@ -105,11 +107,16 @@ def draw(numbers: StudyNumbers) -> dict[str, object]:
         ),
         "cells": stacked_bars(
             [BarRow(translated(cell.label), (cell.finished, cell.active), cell.quota) for cell in numbers.cells],
-            (translated("finished"), translated("active")),
+            (translated("finished and count"), translated("active, not excluded")),
             translated(
                 "Raters by condition: {1}",
                 "; ".join(
-                    translated("{1} {2} finished, {3} active", translated(cell.label), cell.finished, cell.active)
+                    translated(
+                        "{1}: {2} finished and count, {3} active, not excluded",
+                        translated(cell.label),
+                        cell.finished,
+                        cell.active,
+                    )
                     for cell in numbers.cells
                 ),
             ),

@@ -13,6 +13,7 @@ from typing import Any
 from starlette.responses import Response
 
 from dialometer.model.report import Figure, Headline, Report, Section
+from dialometer.quality.gold import gold_items
 from dialometer.storage.looks import Look
 from dialometer.web.dashboard.charts import band, interval
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
@@ -33,6 +34,7 @@ def results(dashboard: Dashboard, request: PageRequest) -> Response:
     status = dashboard.reports.latest(running, request.account.name, options)
     looks = [] if options else running.store.looks.all()
     content: dict[str, Any] = {"status": status, "looks": list(reversed(looks)), "tab": "results"}
+    content["has_gold"] = bool(gold_items(running.study))
     content["hypotheses"] = [c.hypothesis or c.name for c in running.study.spec.analysis.comparisons]
     content |= {"chosen": chosen(request), "offered": offered(running.study)}
     if status.newest is not None:
