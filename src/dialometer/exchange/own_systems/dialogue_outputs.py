@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from dialometer.errors import DialometerError
-from dialometer.exchange.own_systems.system_outputs import CONTEXT, RESPONSE, SystemOutputs, plain_name
-from dialometer.exchange.records import NewNames
+from dialometer.exchange.own_systems.system_outputs import CONTEXT, RESPONSE, SystemOutputs, plain_name, system_labels
 from dialometer.model.dialogue import Dialogue, Role, Turn
 from dialometer.readers import read_dialogues
 from dialometer.readers.json_records import first_record
@@ -93,21 +92,6 @@ def read_rated_dialogues(files: Sequence[Path], *, n_items: int | None = None, s
     width = len(str(len(items)))
     numbered = [{"id": f"dialogue-{number:0{width}d}", **item} for number, item in enumerate(items, start=1)]
     return SystemOutputs(numbered, labels, shown, notes, kind="dialogue")
-
-
-def system_labels(files: Sequence[Path]) -> dict[str, str]:
-    """Names of systems by their files, one each, with the file's name as the label."""
-    names = NewNames("system")
-    labels: dict[str, str] = {}
-    for path in files:
-        stem = SourceFile(path).stem
-        name = names.name(stem)
-        if name in labels:
-            raise DialometerError(
-                f"two files are called '{stem}'", where=str(path), remedy="rename one; files name the systems"
-            )
-        labels[name] = stem
-    return labels
 
 
 def _matched(

@@ -153,7 +153,7 @@ class OutputReader:
                     where="--systems",
                     remedy="leave it out; the names of the files name the systems",
                 )
-            items, labels = self._file_each(files, names)
+            items, labels = self._file_each(files)
         if self.n_hidden:
             self.notes.append(f"{self.n_hidden:,} system prompts and tool messages are not shown to raters")
         return SystemOutputs(items, labels, self.speakers, self.notes)
@@ -231,17 +231,10 @@ class OutputReader:
         answered = {name: self._answered(path, of_system[label]) for name, label in labels.items()}
         return self._matched(answered), labels
 
-    def _file_each(self, files: Sequence[Path], names: NewNames) -> tuple[list[dict[str, Any]], dict[str, str]]:
-        labels: dict[str, str] = {}
+    def _file_each(self, files: Sequence[Path]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        labels = system_labels(files)
         answered: dict[str, _Answered] = {}
-        for path in files:
-            stem = SourceFile(path).stem
-            name = names.name(stem)
-            if name in labels:
-                raise DialometerError(
-                    f"two files are called '{stem}'", where=str(path), remedy="rename one; files name the systems"
-                )
-            labels[name] = stem
+        for name, path in zip(labels, files, strict=True):
             problems = Problems(str(path))
             rows = list(self._rows(path, problems))
             problems.finish()
@@ -405,6 +398,21 @@ def read_prompts(path: Path) -> tuple[list[dict[str, Any]], int]:
         )
     items = ({"id": row.id, **reader._item(row, {}, set())} for row in rows)
     return _with_ids([{k: v for k, v in item.items() if k != "responses"} for item in items]), reader.n_hidden
+
+
+def system_labels(files: Sequence[Path]) -> dict[str, str]:
+    """Names of systems by their files, one each, with the file's name as the label."""
+    names = NewNames("system")
+    labels: dict[str, str] = {}
+    for path in files:
+        stem = SourceFile(path).stem
+        name = names.name(stem)
+        if name in labels:
+            raise DialometerError(
+                f"two files are called '{stem}'", where=str(path), remedy="rename one; files name the systems"
+            )
+        labels[name] = stem
+    return labels
 
 
 def read_outputs(
