@@ -38,7 +38,7 @@ def simulate_judges(study: Study, store: Store, truth: Truth, *, seed: int, at_m
         came = [
             ImportedSession(
                 id=name, rater=judge.name if name == session else f"{judge.name}#x", condition=study.cells[0],
-                judgments=[one for one in judgments if one.session_id == name],
+                judgments=[judgment for judgment in judgments if judgment.session_id == name],
                 answers=[Answer(session_id=name, part=NAME_PART, question=NAME_QUESTION, value=judge.name)],
                 started_at_ms=at_ms, finished_at_ms=at_ms, source="model",
             )

@@ -26,7 +26,7 @@ def check_all(folder: Path, access: AgentAccess | None = None) -> tuple[Study | 
             for language in study.spec.languages[1:]:
                 said = study.in_language(language).spec.wording
                 own = {key: text for key, text in said.items() if text != study.spec.wording[key]}
-                problems += [replace(one, file=translation_file(language)) for one in wording_problems(own)]
+                problems += [replace(problem, file=translation_file(language)) for problem in wording_problems(own)]
         problems = sorted(problems + agent_problems(study, access), key=lambda p: (p.file, p.line, p.column))
     return study, problems
 
