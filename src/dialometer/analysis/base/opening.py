@@ -69,7 +69,10 @@ def verdict_table(verdicts: Sequence[Verdict], correction: str, confidence: floa
         "hypotheses",
         "Hypotheses declared in advance",
         (Column("hypothesis", "Hypothesis"), Column("verdict", "Verdict"), Column("tests", "Confirmatory tests")),
-        tuple((one.hypothesis + (" (primary)" if one.is_primary else ""), one.words, one.tests) for one in verdicts),
+        tuple(
+            (verdict.hypothesis + (" (primary)" if verdict.is_primary else ""), verdict.words, verdict.tests)
+            for verdict in verdicts
+        ),
         caption=f"{confidence_words(confidence)} confidence intervals in brackets."
         + (f" {_correction(correction, confidence)}" if any(one.n_tests > 1 for one in verdicts) else ""),
         is_confirmatory=True,

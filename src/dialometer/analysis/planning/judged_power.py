@@ -117,7 +117,7 @@ def tried(plan: JudgedPlan, n: int) -> JudgedPoint:
     studies = [simulated(plan, n, rng) for _ in range(plan.n_simulations)]
     power, half = {}, {}
     for way in (PEOPLE, BOTH):
-        made = [one[way] for one in studies]
+        made = [study[way] for study in studies]
         known = [estimate for estimate in made if isinstance(estimate, Estimate) and estimate.has_interval]
         power[way] = proportion(sum(one.p_value <= plan.alpha for one in known), len(studies), label=way)
         half[way] = float(np.median([(one.high - one.low) / 2 for one in known])) if known else math.nan

@@ -468,7 +468,11 @@ def _value(text: str, holds: frozenset[str]) -> Any:
 
 
 def _free_name(singular: str, entries: Any) -> str:
-    taken = set(entries) if isinstance(entries, dict) else {one.get("name") for one in entries if isinstance(one, dict)}
+    taken = (
+        set(entries)
+        if isinstance(entries, dict)
+        else {entry.get("name") for entry in entries if isinstance(entry, dict)}
+    )
     number = len(entries) + 1
     while f"{singular}_{number}" in taken:
         number += 1

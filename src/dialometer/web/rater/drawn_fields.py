@@ -36,7 +36,12 @@ class DrawnFields:
         if not _is_own(scale.type):
             return None
         words = (field.name, field.question, field.definition, field.label, field.help, field.target)
-        looks = (field.alternatives, field.is_required, field.anchor, tuple(one.place for one in alternatives))
+        looks = (
+            field.alternatives,
+            field.is_required,
+            field.anchor,
+            tuple(alternative.place for alternative in alternatives),
+        )
         return (id(scale), *words, *looks, control.id, control.name, control.about)
 
     def get(self, key: Hashable | None) -> Markup | None:

@@ -25,7 +25,7 @@ class Hypotheses(Family):
     def run(self, data: StudyData, options: Options) -> Findings:
         """Verdicts, the first sentence and the next steps."""
         done = so_far(data)
-        tested = [replace(one, so_far=done) for one in tested_hypotheses(data, options)]
+        tested = [replace(hypothesis, so_far=done) for hypothesis in tested_hypotheses(data, options)]
         main = next((one for one in tested if one.is_primary), None)
         n_items = len(set(data.judgments["item"].unique()) - set(gold_items(data.study)))
         steps = next_steps(tested, data.judgments["rater"].n_unique(), n_items)

@@ -190,7 +190,7 @@ class _JudgedRun:
         known = [one for one in self.found if one.both.is_known]
         if not known:
             return ""
-        scored = [one for one in self.criteria if len(one.judges)]
+        scored = [criterion for criterion in self.criteria if len(criterion.judges)]
         if scored and not any(len(one.judges.join(one.people, on=THING, how="anti")) for one in scored):
             return "The judge scored nothing that raters did not judge too, so the estimates are those of raters alone."
         if all(not one.weight for one in known):
@@ -251,7 +251,11 @@ class _JudgedRun:
     def _trained_here(self) -> list[str]:
         """Judges in use that learned from this study's ratings."""
         use = self.study.spec.analysis.judges
-        return [one.name for one in self.study.spec.judges if use and one.name in use.use and one.trained_on == "this"]
+        return [
+            judge.name
+            for judge in self.study.spec.judges
+            if use and judge.name in use.use and judge.trained_on == "this"
+        ]
 
     @cached_property
     def _folds(self) -> dict[str, int]:
@@ -352,7 +356,7 @@ class _JudgedRun:
         dots = [
             Dot(self._pair_label(pair), shown(estimate), group, criterion.label if len(alike) > 1 else "")
             for criterion in alike
-            for pair, one in (_higher_first(*found, kind) for found in criterion.pairs.items())
+            for pair, one in (_higher_first(*item, kind) for item in criterion.pairs.items())
             for group, estimate in ((ALONE, one.people), (JUDGE, one.judge), (BOTH, one.both))
         ]
         what = DRAWN[kind]

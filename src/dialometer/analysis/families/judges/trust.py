@@ -176,7 +176,9 @@ def trust_section(data: StudyData, options: Options) -> Section:
         "where they correct human raters."
     )
     n_missing = _missing_words(data)
-    drawn = [one.compared for one in criteria if len(one.compared.things) < one.compared.n_in_common]
+    drawn = [
+        criterion.compared for criterion in criteria if len(criterion.compared.things) < criterion.compared.n_in_common
+    ]
     if drawn:
         first = drawn[0]
         head += f" Of {first.n_in_common:,} things judged by both, {len(first.things):,} were drawn for this section."
@@ -192,14 +194,14 @@ def verdict(judge: str, criteria: Sequence[CriterionTrust], positions: Sequence[
     """One sentence: on what this judge is as good as a rater, and what speaks against it."""
     kinds: dict[str, list[str]] = {"as good": [], "worse": [], "open": []}
     main = None
-    for one in criteria:
-        test = one.tests.get(judge)
+    for criterion in criteria:
+        test = criterion.tests.get(judge)
         if test is None or test.passes is None:
-            kinds["open"].append(one.compared.label)
+            kinds["open"].append(criterion.compared.label)
             continue
         main = main or test
         is_worse = test.difference.has_interval and test.difference.high < -test.epsilon
-        kinds["as good" if test.passes else "worse" if is_worse else "open"].append(one.compared.label)
+        kinds["as good" if test.passes else "worse" if is_worse else "open"].append(criterion.compared.label)
     words = []
     if kinds["as good"]:
         words.append(f"is as good as a human rater on {listed(kinds['as good'])}")
@@ -236,7 +238,7 @@ def _figure(criteria: Sequence[CriterionTrust]) -> Figure:
             rhos, alone = one.rho
             dots.append(Dot(label, alone, group=ONE_RATER))
             dots += [Dot(label, rho, group=judge) for judge, rho in rhos.items()]
-    is_alpha = any(one.agreement for one in criteria)
+    is_alpha = any(criterion.agreement for criterion in criteria)
     what = "Krippendorff's alpha with a human rater" if is_alpha else "Spearman's rho with the mean of the raters"
     return Figure(
         "judges_agreement",
@@ -260,7 +262,7 @@ def _agreement_table(criteria: Sequence[CriterionTrust]) -> Table:
             n = int((~np.isnan(compared.judges[judge])).sum())
             coefficients = [found[name].judge if found else "" for name in COEFFICIENTS]
             rows.append((compared.label, judge, *coefficients, rhos.get(judge, ""), n))
-    has_rho = any(one.compared.is_number for one in criteria)
+    has_rho = any(criterion.compared.is_number for criterion in criteria)
     if not has_rho:
         rows = [(*row[:-2], row[-1]) for row in rows]
     return Table(

@@ -217,7 +217,7 @@ def declared_comparison(
 
 def declared_shares(study: Study, choices: PairChoices, options: Options) -> tuple[DeclaredShares, ...]:
     """The comparisons between systems that the study declares, in the order they were declared, the primary one first."""
-    found = (declared_comparison(study, choices, one, options) for one in differences_of(study))
+    found = (declared_comparison(study, choices, difference, options) for difference in differences_of(study))
     return tuple(sorted((one for one in found if one is not None), key=lambda one: not one.is_primary))
 
 

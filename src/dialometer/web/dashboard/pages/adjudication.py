@@ -40,12 +40,12 @@ def _grid(running: RunningStudy, root: str) -> Grid:
     labels = [running.study.cell_label(cell) for cell in running.study.cells]
     rows = [
         {
-            "item": one.item_id,
-            "href": f"{root}/dashboard/studies/{running.name}/items/{one.item_id}",
-            "condition": labels[one.cell],
-            "criteria": list(one.criteria),
-            "state": one.state,
+            "item": dispute.item_id,
+            "href": f"{root}/dashboard/studies/{running.name}/items/{dispute.item_id}",
+            "condition": labels[dispute.cell],
+            "criteria": list(dispute.criteria),
+            "state": dispute.state,
         }
-        for one in disputes_of(running.study, running.store)
+        for dispute in disputes_of(running.study, running.store)
     ]
     return Grid(f"{running.name}-adjudication", _COLUMNS, rows)

@@ -264,7 +264,9 @@ def _known(data: Mapping[str, Any]) -> dict[str, list[str]]:
     scales = data.get("scales")
     criteria = data.get("criteria")
     names = (
-        [str(one.get("name", "")) for one in criteria if isinstance(one, dict)] if isinstance(criteria, list) else []
+        [str(criterion.get("name", "")) for criterion in criteria if isinstance(criterion, dict)]
+        if isinstance(criteria, list)
+        else []
     )
     return {
         "scale": list(map(str, scales)) if isinstance(scales, dict) else [],

@@ -102,7 +102,9 @@ def new(dashboard: Dashboard, request: PageRequest) -> Response:
 
 
 def _templates() -> list[tuple[TemplateAbout, str]]:
-    about = [(one, load_study(template_folder(one.name)).spec.description) for one in all_about_templates()]
+    about = [
+        (template, load_study(template_folder(template.name)).spec.description) for template in all_about_templates()
+    ]
     return [(one, " ".join(description.split())) for one, description in about]
 
 
@@ -110,7 +112,7 @@ def _templates() -> list[tuple[TemplateAbout, str]]:
 def picture(_dashboard: Dashboard, request: PageRequest) -> Response:
     """What raters see in a template's study."""
     name = request.params["template"]
-    file = next((one.picture for one in all_about_templates() if one.name == name), None)
+    file = next((template.picture for template in all_about_templates() if template.name == name), None)
     if file is None:
         raise NoStudy("there is no such picture")
     return FileResponse(file, headers={"cache-control": "private, max-age=86400"})

@@ -73,7 +73,7 @@ class Draft:
     def systems(self) -> list[str]:
         declared = self.data.get("systems")
         entries = declared if isinstance(declared, list) else []
-        return [str(one["name"]) for one in entries if isinstance(one, dict) and one.get("name")]
+        return [str(entry["name"]) for entry in entries if isinstance(entry, dict) and entry.get("name")]
 
     @property
     def speakers(self) -> dict[str, Any]:
