@@ -75,10 +75,10 @@ def undeclared(study: Study) -> Study:
 
 
 def _by_name(choices: Sequence[DataChoice]) -> dict[str, list[DataChoice]]:
-    found: dict[str, list[DataChoice]] = {}
+    by_name: dict[str, list[DataChoice]] = {}
     for choice in choices:
-        found.setdefault(choice.name, []).append(choice)
-    return found
+        by_name.setdefault(choice.name, []).append(choice)
+    return by_name
 
 
 def _of_items(data: StudyData, choices: Sequence[DataChoice]) -> StudyData:

@@ -163,8 +163,10 @@ def pilot_agreement(study: Study, store: Store) -> tuple[float, str]:
             f"people and {names} have judged fewer than {FEWEST_PAIRED} things in common",
             remedy="collect a pilot of both (dialometer serve, dialometer judge), or give --agreement 0.5",
         )
-    found = both.select(pl.corr("person", "judge")).item()
-    agreement = 0.0 if found is None or math.isnan(found) else min(max(float(found), 0.0), MOST_AGREEMENT)
+    correlation = both.select(pl.corr("person", "judge")).item()
+    agreement = (
+        0.0 if correlation is None or math.isnan(correlation) else min(max(float(correlation), 0.0), MOST_AGREEMENT)
+    )
     n_items = both["item"].n_unique()
     half = 1.96 / math.sqrt(max(n_items - 3, 1))  # Fisher's transformation, each item counted once
     low, high = (math.tanh(math.atanh(agreement) + side * half) for side in (-1, 1))

@@ -373,12 +373,12 @@ def _variables(study: Study) -> Parts:
         + (f" Source: {criterion.source}." if criterion.source else "")
         for criterion in spec.criteria
     ]
-    asked = [
+    questions = [
         f"- {question_label(study, question.name)}: “{question.text}”"
         + (f" Source: {question.source}." if question.source else "")
         for question in (*spec.pre_questionnaire, *spec.post_questionnaire)
     ]
-    yield "Measured variables", "\n".join([*measured, *asked])
+    yield "Measured variables", "\n".join([*measured, *questions])
 
 
 def _analysis(study: Study, methods: Sequence[Method]) -> Parts:

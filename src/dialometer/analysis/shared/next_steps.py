@@ -150,15 +150,17 @@ def _reconsider(main: DeclaredHypothesis, against: Sequence[Estimate]) -> str:
     worst = min(against, key=lambda test: (test.value - float(test.details.get("null", 0.0))) / standard_error(test))
     example = main.in_short(worst)
     if n == 1:
-        found = f"The estimate points against the expected direction ({example})"
+        sentence = f"The estimate points against the expected direction ({example})"
     elif len(against) == n:
-        found = f"None of the {n} estimates points in the expected direction (furthest from it: {example})"
+        sentence = f"None of the {n} estimates points in the expected direction (furthest from it: {example})"
     elif len(against) == 1:
-        found = f"1 of {n} estimates does not point in the expected direction ({example})"
+        sentence = f"1 of {n} estimates does not point in the expected direction ({example})"
     else:
-        found = f"{len(against)} of {n} estimates do not point in the expected direction (furthest from it: {example})"
+        sentence = (
+            f"{len(against)} of {n} estimates do not point in the expected direction (furthest from it: {example})"
+        )
     return (
-        f"{found}: more data can support the hypothesis only if the direction reverses. Keep the hypothesis as declared; put a "
+        f"{sentence}: more data can support the hypothesis only if the direction reverses. Keep the hypothesis as declared; put a "
         "changed one to the test in a new study."
     )
 

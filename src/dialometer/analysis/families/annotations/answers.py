@@ -96,7 +96,7 @@ class CriterionOnScale:
 
 def criteria_with(study: Study, has_parts: Callable[[Scale], bool]) -> list[CriterionOnScale]:
     """The criteria that are answered so, once for each such scale that they are asked on."""
-    found: list[CriterionOnScale] = []
+    criteria: list[CriterionOnScale] = []
     for criterion in study.spec.criteria:
         own: list[CriterionOnScale] = []
         for block in (block for block in study.blocks if criterion in study.block_criteria(block)):
@@ -107,8 +107,8 @@ def criteria_with(study: Study, has_parts: Callable[[Scale], bool]) -> list[Crit
                     known.places.append((cell, block.name))
                 elif has_parts(scale):
                     own.append(CriterionOnScale(criterion, scale, [(cell, block.name)]))
-        found += own if len(own) < 2 else [replace(one, number=n) for n, one in enumerate(own, start=1)]
-    return found
+        criteria += own if len(own) < 2 else [replace(one, number=n) for n, one in enumerate(own, start=1)]
+    return criteria
 
 
 def answers_on(data: StudyData, asked: CriterionOnScale) -> PartedAnswers:

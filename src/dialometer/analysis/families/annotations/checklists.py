@@ -87,7 +87,7 @@ class Points:
     @cached_property
     def shares(self) -> dict[tuple[str, str], Estimate]:
         """How often each system meets each point where it applies, by system and point."""
-        found = {}
+        shares = {}
         for code, system in enumerate(self.labels):
             inside = self.answers.of_system(code)
             for k, point in enumerate(self.texts):
@@ -99,15 +99,15 @@ class Points:
                 )
                 method = share.method.partition(", score t-test")[0]
                 kept = tuple(note.partition(" and the test")[0] for note in share.notes if "missing" not in note)
-                found[system, point] = replace(
+                shares[system, point] = replace(
                     share, method=method, statistic=math.nan, p_value=math.nan, unit="share", notes=kept
                 )
-        return found
+        return shares
 
     @cached_property
     def differences(self) -> dict[tuple[str, str, str], Estimate]:
         """Every two systems on every point, by point and systems, corrected as one family."""
-        found: dict[tuple[str, str, str], Estimate] = {}
+        contrasts: dict[tuple[str, str, str], Estimate] = {}
         n_systems = len(self.labels)
         means = [_mean(self.met[self.answers.of_system(code)]) for code in range(n_systems)]
         best_first = sorted(range(n_systems), key=lambda code: -np.nan_to_num(means[code]))
@@ -127,8 +127,8 @@ class Points:
                 test = unknown("difference of shares", "the point never applies to one of the two systems", n=n)
                 if sizes[a] and sizes[b]:
                     test = fit.contrast(np.eye(n_systems)[a] - np.eye(n_systems)[b], limit=1.0, n=n)
-                found[point, self.labels[a], self.labels[b]] = test
-        return corrected_by_name(found, self.options)
+                contrasts[point, self.labels[a], self.labels[b]] = test
+        return corrected_by_name(contrasts, self.options)
 
     def agreement(self, point: int) -> tuple[Estimate, Estimate, Estimate]:
         """Pairs of raters who agree, Fleiss' kappa and Gwet's AC1 on one point; "does not apply" is an answer like others."""

@@ -98,10 +98,10 @@ class Marked:
     @cached_property
     def rows_by_thing(self) -> dict[tuple[str, str, int | None], list[int]]:
         """The answers on each thing that was judged."""
-        found: dict[tuple[str, str, int | None], list[int]] = {}
+        rows: dict[tuple[str, str, int | None], list[int]] = {}
         for row in range(len(self.answers.values)):
-            found.setdefault(self.places(row), []).append(row)
-        return found
+            rows.setdefault(self.places(row), []).append(row)
+        return rows
 
     def passages(self, thing: tuple[str, str, int | None]) -> tuple[Passage, ...]:
         """The texts that could be marked, as the study's items have them now; none where an item is gone."""

@@ -102,18 +102,19 @@ def _rate_words(rate: Estimate, n_digits: int | None) -> str:
 
 def category_figure(marked: Marked) -> Figure:
     """Density by category and system."""
-    found = {
+    densities = {
         (name, code): marked.density(code, category=name)
         for name in marked.categories
         for code in range(len(marked.labels))
     }
     dots = [
-        Dot(marked.categories[name], estimate, group=marked.labels[code]) for (name, code), estimate in found.items()
+        Dot(marked.categories[name], estimate, group=marked.labels[code])
+        for (name, code), estimate in densities.items()
     ]
-    n_digits = _digits(found.values())
+    n_digits = _digits(densities.values())
     entries = [
         f"{marked.categories[name]}, {marked.labels[code]}: {_rate_words(estimate, n_digits)}"
-        for (name, code), estimate in found.items()
+        for (name, code), estimate in densities.items()
     ]
     ends = [end for dot in dots for end in (dot.estimate.high, dot.estimate.value) if np.isfinite(end)]
     domain = (0.0, 1.05 * max(ends)) if ends and max(ends) > 0 else None
@@ -158,7 +159,7 @@ def agreement_section(marked: Marked) -> Section:
     """Whether raters mark the same characters, with the same categories."""
     texts, kinds = marked.texts, list(marked.categories)
     again = marked.options.resampling
-    found = {
+    estimates = {
         "Krippendorff's alpha": (
             span_alpha(texts, kinds, by_category=False, **again),
             span_alpha(texts, kinds, by_category=True, **again),
@@ -172,9 +173,9 @@ def agreement_section(marked: Marked) -> Section:
             span_f1(texts, kinds, by_category=True, is_corrected=True, **again),
         ),
     }
-    rows = tuple((name, known_cell(where), known_cell(what)) for name, (where, what) in found.items())
-    notes = dict.fromkeys(sentence(note) for pair in found.values() for one in pair for note in one.notes)
-    alpha = found["Krippendorff's alpha"][0]
+    rows = tuple((name, known_cell(where), known_cell(what)) for name, (where, what) in estimates.items())
+    notes = dict.fromkeys(sentence(note) for pair in estimates.values() for one in pair for note in one.notes)
+    alpha = estimates["Krippendorff's alpha"][0]
     words = []
     if alpha.is_known:
         words.append(f"On which words are wrong, Krippendorff's alpha is {with_interval(alpha)}.")
@@ -235,7 +236,7 @@ def heat_section(marked: Marked) -> Section:
 
 def _stretches(text: str, n_marked: Ints, n_raters: int) -> tuple[tuple[str, str, str], ...]:
     """The text cut where the number of raters who marked it changes."""
-    found = []
+    stretches = []
     start = 0
     for at in range(1, len(text) + 1):
         if at == len(text) or n_marked[at] != n_marked[start]:
@@ -243,9 +244,9 @@ def _stretches(text: str, n_marked: Ints, n_raters: int) -> tuple[tuple[str, str
             heat = -(-HEAT_LEVELS * n // n_raters)
             is_hot = n > 0 and not text[start:at].isspace()
             kind = f"heat-{heat}" if is_hot else "equal"
-            found.append((kind, f"{n} of {n_raters}" if is_hot else "", text[start:at]))
+            stretches.append((kind, f"{n} of {n_raters}" if is_hot else "", text[start:at]))
             start = at
-    return tuple(found)
+    return tuple(stretches)
 
 
 def marks_section(marked: Marked) -> Section:

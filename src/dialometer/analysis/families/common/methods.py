@@ -79,10 +79,10 @@ def method_result(data: StudyData, options: Options) -> MethodResult:
     if study.spec.items.kind == "transcript_pair" and study.spec.items.pairs == "controlled":
         choices = pair_choices(data)
         known = ~np.isnan(choices.signed)
-        found = (choices.strategies, choices.signed[known], choices.rater[known], choices.strategy[known])
+        preferences = (choices.strategies, choices.signed[known], choices.rater[known], choices.strategy[known])
         label, n_people = "Transcript pairs", 1
     elif study.spec.items.kind == "chat":
-        found = _preferences_in_conversations(data)
+        preferences = _preferences_in_conversations(data)
         has_wizard = any(system.agent is not None and system.agent.type == "wizard" for system in study.spec.systems)
         label, n_people = ("Wizard of Oz", 2) if has_wizard else ("Live conversations", 1)
     else:
@@ -90,7 +90,7 @@ def method_result(data: StudyData, options: Options) -> MethodResult:
             f"'{study.spec.name}' has neither controlled transcript pairs nor conversations",
             remedy="compare studies made from the templates strategies, wizard or chat",
         )
-    if not len(found[1]):
+    if not len(preferences[1]):
         raise NotEnoughData(
             f"'{study.spec.name}' holds no preferences yet", remedy="collect judgments, or try 'dialometer simulate'"
         )
@@ -99,7 +99,7 @@ def method_result(data: StudyData, options: Options) -> MethodResult:
         pl.col("source").is_in(data.sources) & (pl.col("state") == "completed") & ~pl.col("state").is_in(OUTSIDE_STATES)
     )
     length = quantile(minutes, confidence=options.confidence, label="minutes per session")
-    return MethodResult(label, data, *found, n_people=n_people, minutes=length, n_sessions=len(finished))
+    return MethodResult(label, data, *preferences, n_people=n_people, minutes=length, n_sessions=len(finished))
 
 
 def _preferences_in_conversations(data: StudyData) -> tuple[tuple[str, ...], Floats, Ints, Ints]:
@@ -205,8 +205,8 @@ def _differences(results: Sequence[MethodResult], strategies: Sequence[str], opt
         share = np.concatenate([result.share[inside] for result, inside in zip((first, second), here, strict=True)])
         group = np.repeat(["0", "1"], [int(inside.sum()) for inside in here])
         rater = np.concatenate([first.rater[here[0]], second.rater[here[1]] + 1 + int(first.rater.max())])
-        found = two_way_differences(share, group, rater, None, confidence=options.confidence)
-        gap = next(iter(found.values()), unknown("difference of shares", "no preferences", label=name))
+        differences = two_way_differences(share, group, rater, None, confidence=options.confidence)
+        gap = next(iter(differences.values()), unknown("difference of shares", "no preferences", label=name))
         gaps.append(replace(gap, notes=()) if gap.is_known else gap)
     return dict(zip(strategies, corrected(gaps, options), strict=True))
 

@@ -160,12 +160,12 @@ def _with_positions(judgments: pl.DataFrame, systems: Collection[str]) -> pl.Dat
     distinct = rows.filter(compares).select(key).unique()
     if not len(distinct):
         return rows
-    found = distinct.with_columns(
+    placed = distinct.with_columns(
         pl.Series("place", [_place(*cells, systems=systems) for cells in distinct.iter_rows()], dtype=pl.String)
     )
     place = pl.when(compares).then("place")
     return (
-        rows.join(found, on=key, how="left", nulls_equal=True, maintain_order="left")
+        rows.join(placed, on=key, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(pl.when(place.is_not_null()).then("given").alias("chosen"))
         .with_columns(pl.when(place.is_null()).then("given").when(place != "").then(place).alias("given"))
     )

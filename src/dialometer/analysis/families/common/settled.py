@@ -120,15 +120,15 @@ def judged_things(data: StudyData) -> list[Judged]:
         opinions.setdefault(thing, []).append(opinion)
     settled = {thing: opinion.value for thing, opinion in _opinions(study, data.settled)}
     enough = judged_enough(study, ((thing, one) for thing, several in opinions.items() for one in several))
-    found = []
+    rows = []
     for thing, several in opinions.items():
         scale = settled_scale(study, thing)
         if scale is None:
             continue
         last, is_disputed = enough.get(thing, (several, False))
         own = (settled[thing],) if thing in settled else ()
-        found.append(Judged(thing, scale, last, thing in enough, is_disputed, own))
-    return found
+        rows.append(Judged(thing, scale, last, thing in enough, is_disputed, own))
+    return rows
 
 
 def _opinions(study: Study, frame: pl.DataFrame) -> Iterator[tuple[Thing, Opinion]]:

@@ -260,9 +260,9 @@ class _JudgedRun:
     @cached_property
     def _folds(self) -> dict[str, int]:
         """Judges whose scores were cross-fitted, and in how many folds."""
-        told = self.data.answers.filter((pl.col("part") == MODEL_NAME[0]) & (pl.col("question") == "folds"))
+        n_folds = self.data.answers.filter((pl.col("part") == MODEL_NAME[0]) & (pl.col("question") == "folds"))
         names = judge_names(self.data.answers, self.data.sessions)
-        return {names[rater]: int(n) for rater, n in told.select("rater", "value").iter_rows() if rater in names}
+        return {names[rater]: int(n) for rater, n in n_folds.select("rater", "value").iter_rows() if rater in names}
 
     def section(self) -> Section:
         """Everything three ways."""

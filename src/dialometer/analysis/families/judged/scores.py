@@ -237,8 +237,8 @@ def _weighed(whole: pl.DataFrame, own: pl.DataFrame, people: pl.DataFrame, point
     place = whole.select(*THING, pl.int_range(pl.len()).alias("thing"))
 
     def labels(frame: pl.DataFrame) -> tuple[Ints, Ints]:
-        found = frame.join(place, on=THING)
-        return found["thing"].to_numpy(), np.abs(found["value"].to_numpy()[:, None] - points).argmin(axis=1)
+        joined = frame.join(place, on=THING)
+        return joined["thing"].to_numpy(), np.abs(joined["value"].to_numpy()[:, None] - points).argmin(axis=1)
 
     judges = own["rater"].unique().sort().to_list()
     given = np.full((len(whole), len(judges)), np.nan)

@@ -50,7 +50,7 @@ class Sway:
 def style_bias(data: StudyData, compared: Compared, options: Options) -> list[Sway]:
     """For each judge and feature: choices for the side that has more of it, or the correlation of ratings with it."""
     styles = style_of(data.study)
-    found = []
+    sways = []
     for number, feature in enumerate(STYLE):
         for judge, own in compared.judges.items():
             if compared.is_choice:
@@ -62,8 +62,8 @@ def style_bias(data: StudyData, compared: Compared, options: Options) -> list[Sw
                 continue
             sway = _sway(compared, judge, STYLE_LABELS[feature], arrays, options, is_correlation=compared.is_number)
             if sway is not None:
-                found.append(sway)
-    return found
+                sways.append(sway)
+    return sways
 
 
 def _keys(compared: Compared) -> list[tuple[str, str]]:
@@ -178,7 +178,7 @@ def own_systems(study: Study, judge: str) -> set[str]:
 
 def self_preference(data: StudyData, compared: Compared, options: Options) -> list[Sway]:
     """For each judge with systems of its family: what it gives them, beside what people do."""
-    found = []
+    sways = []
     for judge, own in compared.judges.items():
         related = own_systems(data.study, judge)
         if not related:
@@ -194,8 +194,8 @@ def self_preference(data: StudyData, compared: Compared, options: Options) -> li
             continue
         sway = _sway(compared, judge, "Systems of its own family", (np.ones(len(own)), people, answers), options)
         if sway is not None:
-            found.append(sway)
-    return found
+            sways.append(sway)
+    return sways
 
 
 def _points_of(compared: Compared, own: Floats, related: set[str]) -> tuple[Floats, Floats]:

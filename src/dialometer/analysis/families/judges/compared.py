@@ -134,10 +134,10 @@ def _compared(data: StudyData, criterion: str, people: pl.DataFrame, models: pl.
 
     def matrix(frame: pl.DataFrame, columns: dict[str, int]) -> Floats:
         values = np.full((len(things), len(columns)), np.nan)
-        found = frame.filter(pl.col("rater").is_in(list(columns))).join(things, on=key)
-        row = found["thing"].to_numpy()
-        column = np.array([columns[rater] for rater in found["rater"].to_list()], dtype=np.int64)
-        values[row, column] = _coded(found, labels, scale, is_number=is_number)
+        rows = frame.filter(pl.col("rater").is_in(list(columns))).join(things, on=key)
+        row = rows["thing"].to_numpy()
+        column = np.array([columns[rater] for rater in rows["rater"].to_list()], dtype=np.int64)
+        values[row, column] = _coded(rows, labels, scale, is_number=is_number)
         return values
 
     judges = {

@@ -258,9 +258,9 @@ def _agreement_table(criteria: Sequence[CriterionTrust]) -> Table:
         people = [known[0][name].people if known else "" for name in COEFFICIENTS]
         rows.append((compared.label, ONE_RATER, *people, "" if alone is None else alone, len(compared.things)))
         for judge in compared.judges:
-            found = one.agreement.get(judge)
+            agreement = one.agreement.get(judge)
             n = int((~np.isnan(compared.judges[judge])).sum())
-            coefficients = [found[name].judge if found else "" for name in COEFFICIENTS]
+            coefficients = [agreement[name].judge if agreement else "" for name in COEFFICIENTS]
             rows.append((compared.label, judge, *coefficients, rhos.get(judge, ""), n))
     has_rho = any(criterion.compared.is_number for criterion in criteria)
     if not has_rho:
@@ -524,12 +524,12 @@ def _missing_words(data: StudyData) -> str:
 
 
 def _cost_section(data: StudyData) -> Section | None:
-    told = _model_answers(data, "model").filter(
+    reported = _model_answers(data, "model").filter(
         pl.col("question").is_in(["tokens_in", "tokens_out", "cost", "seconds"])
     )
     sums = {
         (judge, question): total
-        for judge, question, total in told.group_by("judge", "question").agg(pl.col("value").sum()).iter_rows()
+        for judge, question, total in reported.group_by("judge", "question").agg(pl.col("value").sum()).iter_rows()
     }
     if (
         not sums and not (data.calls["duration_s"].fill_null(0) > 0).any()

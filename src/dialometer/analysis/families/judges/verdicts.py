@@ -58,10 +58,10 @@ class JudgeVerdicts(Family):
         gold = gold_items(data.study)
         # A ranking has no one verdict over both orders: the points of all its answers are averaged.
         is_ranked = pl.col("scale").is_in(compared_types(data.study, "order"))
-        told = pl.concat(
+        answers = pl.concat(
             [data.judgments.filter(~is_ranked), data.calls.filter(is_ranked).select(data.judgments.columns)]
         )
-        scores = _scores(told.filter(~pl.col("item").is_in(gold)))
+        scores = _scores(answers.filter(~pl.col("item").is_in(gold)))
         n_items = scores["item"].n_unique()
         scores = scores.with_columns(drawn_items(data.study, scores["item"]).alias("item"))
         sections, sentences = [], []
@@ -231,20 +231,20 @@ def _differences(
     if is_choice and len(systems) == 2:
         return rows  # the share of one is the whole comparison
     for judge in judges:
-        found = []
+        differences = []
         for first, second in itertools.combinations(systems, 2):
             a, b = values.get((judge, first), {}), values.get((judge, second), {})
             shared = [item for item in a if item in b]
             if shared:
-                found.append((first, second, over_items(np.array([a[i] - b[i] for i in shared]), options)))
+                differences.append((first, second, over_items(np.array([a[i] - b[i] for i in shared]), options)))
             elif len(a) > 1 and len(b) > 1:
-                found.append(
+                differences.append(
                     (first, second, _unpaired(np.array(list(a.values())), np.array(list(b.values())), options))
                 )
-        corrected = adjust([estimate.p_value for *_, estimate in found], "holm")
+        corrected = adjust([estimate.p_value for *_, estimate in differences], "holm")
         rows += [
             (judge, system_label(study, first), system_label(study, second), estimate, float(p))
-            for (first, second, estimate), p in zip(found, corrected, strict=True)
+            for (first, second, estimate), p in zip(differences, corrected, strict=True)
         ]
     return rows
 

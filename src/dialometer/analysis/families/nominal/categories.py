@@ -36,12 +36,12 @@ def is_nominal(scale: Scale) -> bool:
 
 def nominal_criteria(study: Study) -> tuple[Criterion, ...]:
     """Criteria that are answered by a category wherever they are asked, in file order."""
-    found = []
+    criteria = []
     for criterion in study.spec.criteria:
         scales = study.scales_of(criterion)
         if scales and all(is_nominal(scale) for scale in scales):
-            found.append(criterion)
-    return tuple(found)
+            criteria.append(criterion)
+    return tuple(criteria)
 
 
 @dataclass(frozen=True, eq=False)

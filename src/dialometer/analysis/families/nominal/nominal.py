@@ -104,15 +104,15 @@ class _Run:
 
     @cached_property
     def answers(self) -> list[Answers]:
-        found = []
+        answers = []
         for criterion in nominal_criteria(self.study):
             try:
-                found.append(answers_on(self.data, criterion))
+                answers.append(answers_on(self.data, criterion))
             except NotEnoughData:
                 continue
-        if not found:
+        if not answers:
             raise NotEnoughData("there are no answers by category yet", remedy="collect judgments first")
-        return found
+        return answers
 
     @cached_property
     def comparisons(self) -> list[Comparison]:

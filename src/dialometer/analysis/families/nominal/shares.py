@@ -53,7 +53,7 @@ class CategoryShares:
     @cached_property
     def shares(self) -> dict[tuple[str, str], Estimate]:
         """The share of each category in each group, by group and category."""
-        found = {}
+        shares = {}
         for code, group in enumerate(self.groups.names):
             inside = self.groups.code == code
             for category, name in enumerate(self.answers.categories):
@@ -66,8 +66,8 @@ class CategoryShares:
                 )
                 # Nobody asks whether a category has half of all answers.
                 method = share.method.partition(", score t-test")[0]
-                found[group, name] = replace(share, method=method, statistic=math.nan, p_value=math.nan, unit="share")
-        return found
+                shares[group, name] = replace(share, method=method, statistic=math.nan, p_value=math.nan, unit="share")
+        return shares
 
     def differences(self, *, has_fixed_items: bool) -> dict[CategoryContrast, Estimate]:
         """Every two groups in every category that anybody chose; of two categories the first says it all."""
@@ -81,7 +81,7 @@ class CategoryShares:
         design[np.arange(len(code)), code] = 1.0
         sizes = np.bincount(code, minlength=len(groups.names))
         used = answers.used if len(answers.used) > 2 else answers.used[:1]
-        found: dict[CategoryContrast, Estimate] = {}
+        contrasts: dict[CategoryContrast, Estimate] = {}
         for category in used if len(answers.used) > 1 else ():
             fit = TwoWayContrasts(
                 (answers.category[inside] == category).astype(np.float64),
@@ -98,7 +98,7 @@ class CategoryShares:
                 test = unknown("difference of shares", "one of the two has no answers", n=n)
                 if sizes[a] and sizes[b]:
                     test = fit.contrast(weights, limit=1.0, n=n, label=f"{name.first} - {name.second}")
-                found[name] = between(
+                contrasts[name] = between(
                     test,
                     groups.keys[a],
                     groups.keys[b],
@@ -106,7 +106,7 @@ class CategoryShares:
                     part=name.category,
                     quantity="percentage points",
                 )
-        return found
+        return contrasts
 
     @cached_property
     def tests(self) -> dict[CategoryContrast, Estimate]:
@@ -118,13 +118,13 @@ def declared_tests(
     study: Study, answers: Sequence[Answers], comparison: Comparison, options: Options, *, has_fixed_items: bool
 ) -> dict[CategoryContrast, Estimate]:
     """The tests of a declared comparison: groups two by two, category by category, over its criteria as one family."""
-    found: dict[CategoryContrast, Estimate] = {}
+    contrasts: dict[CategoryContrast, Estimate] = {}
     for given in answers:
         if comparison.criteria and given.criterion not in comparison.criteria:
             continue
         shares = CategoryShares(given, compared_groups(study, given, comparison), options)
-        found |= shares.differences(has_fixed_items=has_fixed_items)
-    return corrected_by_name(found, options)
+        contrasts |= shares.differences(has_fixed_items=has_fixed_items)
+    return corrected_by_name(contrasts, options)
 
 
 def significant(tests: CategoryContrasts) -> dict[CategoryContrast, Estimate]:

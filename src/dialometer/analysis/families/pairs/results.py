@@ -113,10 +113,10 @@ def share_in_general(choices: PairChoices, *, confidence: float, label: str = ""
     decided = ~np.isnan(share)
     if not decided.any():
         return unknown("share, two-way jackknife over raters and items", NO_DECISIVE, label=label)
-    found = two_way_share(
+    estimate = two_way_share(
         share[decided], choices.rater[decided], choices.drawn[decided], confidence=confidence, label=label
     )
-    return _as_share(found)
+    return _as_share(estimate)
 
 
 def share_result(choices: PairChoices, options: Options, *, label: str = "", is_cell: bool = False) -> Result:

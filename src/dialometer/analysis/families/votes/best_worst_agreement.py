@@ -63,17 +63,17 @@ def _by_chance(choices: BestWorstChoices) -> str:
 
 def _halves(questions: dict[str, BestWorstChoices], options: Options) -> tuple[list[Table], list[str]]:
     """The table of split-half reliability and its sentence; nothing where raters are too few to split."""
-    found = {
+    halves = {
         label: (
             split_half(choices, of="systems", seed=options.seed),
             split_half(choices, of="responses", seed=options.seed),
         )
         for label, choices in questions.items()
     }
-    if not any(one.is_known for both in found.values() for one in both):
+    if not any(one.is_known for both in halves.values() for one in both):
         return [], []
-    rows: list[tuple[Cell, ...]] = [(label, *map(known_cell, both)) for label, both in found.items()]
-    n_splits = max(int(one.details.get("n_splits", 0)) for both in found.values() for one in both)
+    rows: list[tuple[Cell, ...]] = [(label, *map(known_cell, both)) for label, both in halves.items()]
+    n_splits = max(int(one.details.get("n_splits", 0)) for both in halves.values() for one in both)
     table = Table(
         "split_half",
         "Split-half reliability of the scores",
@@ -89,7 +89,7 @@ def _halves(questions: dict[str, BestWorstChoices], options: Options) -> tuple[l
     return [table], [
         f"Two halves of the raters, {label}: the scores of systems correlate at {_plain(systems)}, those of single "
         f"responses at {_plain(responses)}; the reliability of all raters is {value_only(systems)} and {value_only(responses)}."
-        for label, (systems, responses) in found.items()
+        for label, (systems, responses) in halves.items()
         if systems.is_known and responses.is_known
     ]
 

@@ -122,9 +122,9 @@ def styled_votes(data: StudyData, given: SystemVotes, criteria: tuple[str, ...])
     spread = differences.std(axis=0)
     scaled = np.divide(differences, spread, out=np.zeros_like(differences), where=spread > 1e-9)
     kept = votes_where(votes, known)
-    told = distinct_covariates(kept, scaled)
-    same = tuple(STYLE[k] for k in range(len(STYLE)) if k not in told and spread[k] > 1e-9)
-    return StyledVotes(kept, tuple(STYLE[k] for k in told), scaled[:, told], same)
+    distinct = distinct_covariates(kept, scaled)
+    same = tuple(STYLE[k] for k in range(len(STYLE)) if k not in distinct and spread[k] > 1e-9)
+    return StyledVotes(kept, tuple(STYLE[k] for k in distinct), scaled[:, distinct], same)
 
 
 def _shown_style(data: StudyData) -> pl.DataFrame:

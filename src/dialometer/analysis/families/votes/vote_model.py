@@ -119,10 +119,10 @@ class VoteModel:
         pairs = list(combinations(in_order, 2))
         if len(ranked) > MOST_PAIRED:
             pairs = [(ranked[0], name) for name in ranked[1:]]
-        found = strengths.estimates(strengths.pair_rows(pairs), [f"{a} - {b}" for a, b in pairs], n=self.votes.n)
+        differences = strengths.estimates(strengths.pair_rows(pairs), [f"{a} - {b}" for a, b in pairs], n=self.votes.n)
         # Sentences turn a difference into a share of choices, in which a tie counts half, as in every table.
         tie = {"tie": tie_of(self.fit)}
-        estimates = [replace(gap, details={**gap.details, **tie}) for gap in found]
+        estimates = [replace(gap, details={**gap.details, **tie}) for gap in differences]
         return _corrected(dict(zip(pairs, estimates, strict=True)), len(ranked), self.options.correction)
 
 
