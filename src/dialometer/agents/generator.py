@@ -38,7 +38,7 @@ class GeneratorAgent(Agent):
     length_penalty: float = Field(default=1.0, ge=0, description="Power of the length that divides a beam's score.")
     diversity_penalty: float = Field(default=0.0, ge=0, description="Taken off a beam's later children.")
     top_p: float = Field(default=0.9, gt=0, le=1, description="Share of the probability that is drawn from.")
-    top_k: int = Field(default=0, ge=0, description="Likeliest tokens that are drawn from; 0 for all.")
+    top_k: int = Field(default=0, ge=0, description="Number of likeliest tokens that are drawn from; 0 for all.")
     temperature: float = Field(default=1.0, gt=0, description="Below 1 draws more of the likely, above 1 less.")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(default="cpu", description="Where the model runs.")
 

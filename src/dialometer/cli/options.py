@@ -29,7 +29,7 @@ Database = Annotated[
         "--database", envvar="DIALOMETER_DATABASE", help="Database URL (postgresql://…); by default study.db in DIR."
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides every draw.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random draws.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 EngineName = Annotated[str, typer.Option("--engine", help="local, or ray for a cluster.")]
 Address = Annotated[str, typer.Option("--address", help="Address of a running Ray cluster.")]

@@ -1,4 +1,4 @@
-"""A platform's submissions beside our own sessions: which to approve, which to return, which need a closer look."""
+"""A platform's submissions beside the study's sessions: which to approve, which to return, which need a closer look."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def power(
 ) -> Report:
     """How many raters the study in a folder needs to find an effect, by simulating it with its declared analysis.
 
-    The effect between systems is the distance of the best and the worst in standard deviations of quality; between levels of
+    The effect between systems is the difference between the best and the worst in standard deviations of quality; between levels of
     a factor it is Cohen's d of raters' mean ratings. ``item_sd``, ``rater_sd`` and ``taste_sd`` are how much systems differ
     from item to item, raters in leniency, and raters in their opinion of a system; ``careless`` is the share of raters who
     mostly answer at random. With ``needs_all`` every test of the primary comparison must be significant, else any of them.

@@ -30,7 +30,9 @@ class DecodingOptions:
         float, typer.Option("--diversity-penalty", min=0, help="Taken off a beam's candidates by their rank.")
     ] = 0.0
     top_p: Annotated[float, typer.Option("--top-p", help="Share of the probability that is drawn from.")] = 0.9
-    top_k: Annotated[int, typer.Option("--top-k", min=0, help="Likeliest tokens that are drawn from; 0 for all.")] = 0
+    top_k: Annotated[
+        int, typer.Option("--top-k", min=0, help="Number of likeliest tokens that are drawn from; 0 for all.")
+    ] = 0
     temperature: Annotated[
         float, typer.Option("--temperature", help="Below 1 draws more of the likely, above 1 less.")
     ] = 1.0

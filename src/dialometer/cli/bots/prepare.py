@@ -31,7 +31,8 @@ def add_to(app: typer.Typer) -> None:
         min_words: Annotated[int, typer.Option("--min-words", min=1, help="Shortest turn.")] = 1,
         max_words: Annotated[int, typer.Option("--max-words", min=1, help="Longest turn.")] = 40,
         near_duplicate: Annotated[
-            float, typer.Option("--near-duplicate", help="Similarity from which a dialogue is a copy; 2 keeps all.")
+            float,
+            typer.Option("--near-duplicate", help="Lowest similarity of copies, which are excluded; 2 keeps all."),
         ] = 0.8,
         tokens: Annotated[int, typer.Option("--tokens", min=300, help="Size of the vocabulary.")] = 8000,
         topics: Annotated[

@@ -35,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
         out: Annotated[Path, typer.Option("--out", help="New file for the items.")],
         contexts: Annotated[int, typer.Option("--contexts", min=1, help="How many are drawn from dialogues.")] = 50,
         turns: Annotated[int, typer.Option("--turns", min=1, help="Turns of a context drawn from dialogues.")] = 2,
-        practice: Annotated[int, typer.Option("--practice", min=0, help="Mark the first so many for practice.")] = 0,
+        practice: Annotated[int, typer.Option("--practice", min=0, help="Number of items to mark for practice.")] = 0,
         profanity: Annotated[
             Path | None, typer.Option("--profanity", help="List of words; responses with one are reported and marked.")
         ] = None,
@@ -49,8 +49,8 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Let bots answer the same contexts. Next: dialometer new anchoring my-study --responses items.jsonl
 
-        Each item names the weights, the way of decoding and the seed that made its responses; a file beside the items holds
-        the whole record of every bot.
+        Each item names the weights, the decoding and the seed that made its responses; a file beside the items has
+        the full record of every bot.
         """
         from dialometer.cli.bots._shared import named_bots
         from dialometer.errors import DialometerError

@@ -31,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
             ),
         ],
         out: Annotated[Path, typer.Option("--out", help="Folder for the bot.")],
-        epochs: Annotated[int, typer.Option("--epochs", min=1, help="At most so many passes over the corpus.")] = 12,
+        epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over the corpus at most.")] = 12,
         batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Examples per step and process.")] = 512,
         learning_rate: Annotated[float, typer.Option("--learning-rate", help="Highest learning rate.")] = 1e-3,
         label_smoothing: Annotated[float, typer.Option("--label-smoothing", help="Share given to other tokens.")] = 0.1,
@@ -59,7 +59,9 @@ def add_to(app: typer.Typer) -> None:
                 help="torch.compile; by default where it pays: the transformer on NVIDIA GPUs.",
             ),
         ] = None,
-        max_minutes: Annotated[float, typer.Option("--max-minutes", min=0, help="Stop after so long.")] = math.inf,
+        max_minutes: Annotated[
+            float, typer.Option("--max-minutes", min=0, help="Stop after this many minutes.")
+        ] = math.inf,
         resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted training.")] = False,
         device: Device = "auto",
         seed: Seed = 0,
@@ -67,7 +69,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Train a response generator. Several GPUs: accelerate launch -m dialometer bots train …
 
-        Interrupted? Run the same command with --resume: it ends with the weights it would have had.
+        After an interruption, run the same command with --resume: it ends with the same weights.
         """
         from dialometer.cli.console import progress_bar
         from dialometer.generators.bot import load_checkpoint

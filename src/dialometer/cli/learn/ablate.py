@@ -64,7 +64,7 @@ def add_to(app: typer.Typer) -> None:
         epochs: Epochs = "1,3,3",
         learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of the encoder.")] = 1e-4,
         group_size: Annotated[
-            int, typer.Option("--group-size", min=0, help="Dialogues of a step, all pairs of which count; 0: all.")
+            int, typer.Option("--group-size", min=0, help="Dialogues per step, all pairs of which count; 0: all.")
         ] = 64,
         encoder: Encoder = "",
         pooling: PoolingOption = "mean",
@@ -77,11 +77,11 @@ def add_to(app: typer.Typer) -> None:
         source: RatingOptions,
         as_json: AsJson = False,
     ) -> None:
-        """Train and measure every row of the paper's table on the same grouped splits. Run again, it continues where it was.
+        """Train and measure every row of the paper's table on the same grouped splits. Run again to continue.
 
         The first figure is the accuracy on held-out pairs rated 3 points or more apart and of about the same length, with
         its standard error over splits and a bootstrap interval over dialogues. With **--pairs** it is the accuracy on expert
-        pairs, as in the paper: half of them are for development, half for the test, none of their dialogues is trained on.
+        pairs, as in the paper: half for development, half for the test, and none of their dialogues for training.
         """
         from dialometer.cli.console import working
         from dialometer.learned.cmade.fit import FitOptions

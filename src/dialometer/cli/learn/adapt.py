@@ -41,9 +41,9 @@ def add_to(app: typer.Typer) -> None:
         source: RatingOptions,
         as_json: AsJson = False,
     ) -> None:
-        """Adapt a trained evaluator to another domain by 20 to 200 ratings of it; the old ratings are not needed.
+        """Adapt a trained evaluator to another domain with 20 to 200 ratings of it; the old ratings are not needed.
 
-        How far the old evaluator is followed is learned from the new ratings. The accuracies printed are on pairs of these ratings,
+        The new ratings also decide how much the old evaluator counts. The accuracies printed are on pairs of these ratings,
         each dialogue scored without the ratings of its user.
         """
         from dialometer.cli.console import working

@@ -38,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
             typer.Option(
                 "--folds",
                 min=2,
-                help="Into how many parts the rated items are dealt; each is scored by an evaluator that did not see its ratings. "
+                help="Number of folds of the rated items; each is scored by an evaluator that did not see its ratings. "
                 "With SCORES: in how many folds they were cross-fitted. By default 5, and none with SCORES.",
                 show_default=False,
             ),
@@ -50,7 +50,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Store scores of a learned evaluator or of an LLM judge as a model's judgments; the report compares them with human raters.
 
-        Without SCORES an evaluator learns from the study's own ratings. It is trained in folds over the items, and every item is
+        Without SCORES an evaluator is trained on the study's own ratings. It is trained in folds over the items, and every item is
         scored by a model that did not see its ratings (cross-fitting), so that raters can be corrected by it. Given scores
         that do not lie within the criterion's scale keep their order only: they are laid over the ratings that human raters gave.
         """

@@ -47,9 +47,9 @@ def add_to(app: typer.Typer) -> None:
         source: RatingOptions,
         as_json: AsJson = False,
     ) -> None:
-        """Find the ratings that do most harm to an evaluator, and show each with its dialogue and its nearest neighbours.
+        """Find the ratings that harm an evaluator most, and show each with its dialogue and its nearest neighbours.
 
-        Nothing is excluded from any analysis for it: a rating can look noisy because it is honest. With **--flag**, a study's
+        Nothing is excluded from any analysis: an honest rating can look noisy too. With **--flag**, a study's
         report shows them beside its other quality flags.
         """
         from dialometer.cli.console import working

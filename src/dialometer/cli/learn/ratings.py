@@ -45,7 +45,7 @@ def add_to(app: typer.Typer) -> None:
         source: RatingOptions,
         as_json: AsJson = False,
     ) -> None:
-        """Look at ratings before learning from them: the J of self-reported ratings, and disagreement by rating gap.
+        """Look at ratings before training on them: the J shape of self-reported ratings, and disagreement by rating gap.
 
         With **--pairs**, experts' verdicts are set beside the ratings; without, only the ratings of similar dialogues are.
         """

@@ -33,10 +33,10 @@ def add_to(app: typer.Typer) -> None:
         source: RatingOptions,
         as_json: AsJson = False,
     ) -> None:
-        """Report on an evaluator of these ratings: how often it is right on held-out users, and whom it does not trust.
+        """Report on an evaluator of these ratings: how often it is right on held-out users, and which ratings it does not trust.
 
-        Trains by the best recipe, compares it with simpler ways to judge, checks its probabilities and lists the ratings that
-        lie far from what similar dialogues predict.
+        Trains by the best recipe, compares it with simpler judges, checks its probabilities and lists the ratings that
+        are far from what similar dialogues predict.
         """
         from dialometer.cli.console import working
         from dialometer.learned.experiments.evaluator_report import evaluator_report

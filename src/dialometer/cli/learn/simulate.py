@@ -19,15 +19,15 @@ def add_to(app: typer.Typer) -> None:
         out: Annotated[Path, typer.Argument(metavar="FILE", help="Where the conversations go, as JSON Lines.")],
         dialogues: Annotated[int, typer.Option("--dialogues", min=1, help="How many conversations.")] = 600,
         careless: Annotated[
-            float, typer.Option("--careless", min=0, max=1, help="Share of users who rate without care.")
+            float, typer.Option("--careless", min=0, max=1, help="Share of users who rate carelessly.")
         ] = 0.15,
         seed: Seed = 0,
         as_json: AsJson = False,
     ) -> None:
-        """Simulate dialogues with four chat systems that their users rated, to try the learned evaluator on.
+        """Simulate dialogues with four chat systems and their users' ratings, to try the learned evaluator.
 
-        Each conversation carries under 'truth' its true quality and whether its user rated without care. No evaluator looks
-        there; 'learn report' does, to say how well the truth was recovered.
+        Each conversation has, under 'truth', its true quality and whether its user rated carelessly. Evaluators do not use
+        it; 'learn report' does, to say how well the truth was recovered.
         """
         from collections import Counter
 

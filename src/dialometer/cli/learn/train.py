@@ -79,7 +79,7 @@ def add_to(app: typer.Typer) -> None:
         epochs: Epochs = "1,3,3",
         learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of the encoder.")] = 1e-4,
         group_size: Annotated[
-            int, typer.Option("--group-size", min=0, help="Dialogues of a step, all pairs of which count; 0: all.")
+            int, typer.Option("--group-size", min=0, help="Dialogues per step, all pairs of which count; 0: all.")
         ] = 64,
         encoder: Encoder = "",
         window: Annotated[
@@ -95,7 +95,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Train an evaluator on rated dialogues. Run again after an interruption: it continues to the same result.
 
-        Without **--pairs**, held-out dialogues rated 3 points or more apart take the experts' place. They carry the raters'
+        Without **--pairs**, held-out dialogues rated 3 points or more apart replace the experts. They contain the raters'
         own noise and habits, which then count as truth.
         """
         _check_recipe(recipe)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Live = Annotated[bool, typer.Option("--live", help="Do it. Without this, only say what would be done.")]
 StudyId = Annotated[
-    str, typer.Option("--study-id", help="The platform's id of the study; by default the one that 'draft' has made.")
+    str, typer.Option("--study-id", help="The platform's id of the study; by default that of the draft.")
 ]
 DRY_RUN = "Nothing was sent: this was a dry run. Do it with [bold]--live[/]."
 
@@ -53,7 +53,7 @@ def platform_commands(name: str, label: str, token_variable: str) -> typer.Typer
         "submissions": (
             submissions,
             "my-study",
-            f"List {label}'s submissions beside our own sessions, with what to do about each. Only reads.",
+            f"List {label}'s submissions beside the study's sessions, with what to do about each. Only reads.",
         ),
         "approve": (approve, "my-study --live", ""),
         "return": (return_, "my-study 5f0c… --reason 'Did not finish' --live", ""),
@@ -179,7 +179,7 @@ def _transition(action: Transition, done: str) -> Callable[..., None]:
 def submissions(
     context: typer.Context, folder: StudyDir, study_id: StudyId = "", database: Database = "", as_json: AsJson = False
 ) -> None:
-    """List the platform's submissions beside our own sessions."""
+    """List the platform's submissions beside the study's sessions."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -223,7 +223,7 @@ def approve(
 ) -> None:
     """Approve (and so pay) submissions of raters who finished here and await review.
 
-    Raters whose session is excluded from the analysis are not among them: approve those by name, or not, yourself.
+    Raters whose session is excluded from the analysis are skipped: approve those one by one with --submission.
     """
     from dialometer.cli.console import results
 
@@ -285,7 +285,7 @@ def return_(
     live: Live = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask raters to return their places. They read the reasons; their standing does not suffer."""
+    """Ask raters to return their submissions. They see the reasons; it does not affect their approval rate."""
     from dialometer.cli.console import results
 
     open_study(folder)

@@ -83,7 +83,7 @@ def add_to(app: typer.Typer) -> None:
 def invite(
     folder: StudyDir,
     people: Annotated[
-        Path, typer.Argument(metavar="PEOPLE.CSV", help="One line a person, with a header.", show_default=False)
+        Path, typer.Argument(metavar="PEOPLE.CSV", help="One line per person, with a header.", show_default=False)
     ],
     url: Address,
     out: Annotated[
@@ -93,7 +93,7 @@ def invite(
 ) -> None:
     """Give each listed person a personal link. The study learns only the tokens in the links, not the people.
 
-    Run it again with a longer list, or with the list it has written: who has a link keeps it.
+    Run it again with a longer list, or with the list that it wrote: existing links stay valid.
     """
     from dialometer.cli.console import results
     from dialometer.errors import DialometerError
@@ -134,7 +134,7 @@ def invite(
 def links(
     folder: StudyDir,
     people: Annotated[
-        Path, typer.Argument(metavar="PEOPLE.CSV", help="One line a person, with a header.", show_default=False)
+        Path, typer.Argument(metavar="PEOPLE.CSV", help="One line per person, with a header.", show_default=False)
     ],
     url: Address,
     column: Annotated[
@@ -149,7 +149,7 @@ def links(
 ) -> None:
     """Sign a link for each listed person, so that nobody else can take part under their name.
 
-    The study knows raters by the names in the list. With `recruitment: {signed: true}` it lets in nobody without such a
+    Raters have the names of the list. With `recruitment: {signed: true}`, nobody can take part without such a
     link. Links are signed with a secret in the study's database: run this where the server's database is.
     """
     import time
@@ -199,7 +199,7 @@ def links(
 
 def adjudicators(
     folder: StudyDir,
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Who settles.", show_default=False)],
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names of the adjudicators.", show_default=False)],
     url: Address,
     days: Annotated[int, typer.Option("--days", min=0, help="Days that the links are valid; 0 for no limit.")] = 0,
     database: Database = "",
@@ -207,7 +207,7 @@ def adjudicators(
 ) -> None:
     """Give adjudicators their links, with which they settle what raters disagree about.
 
-    The same link opens whatever is waiting at the time. Links are signed with a secret in the study's database: run this
+    The same link works again later, for new disagreements. Links are signed with a secret in the study's database: run this
     where the server's database is.
     """
     from rich.markup import escape
@@ -239,7 +239,7 @@ def adjudicators(
 
 
 def link(folder: StudyDir, url: Address = "http://127.0.0.1:8000", as_json: AsJson = False) -> None:
-    """Show what to enter on the site that raters come from: the link, its parameters, the codes and the way back."""
+    """Show what to enter on the site that raters come from: the link, its parameters, the codes and the return address."""
     from rich.markup import escape
 
     from dialometer.cli.console import results

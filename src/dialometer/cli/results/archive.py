@@ -43,7 +43,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Make one zip: frozen study, pseudonymised judgments, analysis, report, environment, citation.
 
-        Anyone who has it runs 'dialometer report FILE.ZIP' and gets the same numbers. The same data give the same bytes.
+        'dialometer report FILE.ZIP' gives the same numbers again. The same data give the same bytes.
         """
         for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(library, "1")

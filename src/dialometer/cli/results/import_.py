@@ -41,9 +41,13 @@ FormatName = Annotated[
 ]
 Map = Annotated[
     list[str] | None,
-    typer.Option("--map", metavar="ROLE=COLUMN", help="Which column is what; ROLE=:TEXT for all rows alike. Repeat."),
+    typer.Option(
+        "--map",
+        metavar="ROLE=COLUMN",
+        help="Which column has which role; ROLE=:TEXT if it is the same for all rows. Repeat for more.",
+    ),
 ]
-Criteria = Annotated[str, typer.Option("--criteria", metavar="COLUMN,…", help="Columns that hold one criterion each.")]
+Criteria = Annotated[str, typer.Option("--criteria", metavar="COLUMN,…", help="Columns with one criterion each.")]
 Questions = Annotated[str, typer.Option("--questions", metavar="COLUMN,…", help="Columns about the rater.")]
 TimeFormat = Annotated[
     str, typer.Option("--time-format", metavar="FORM", help="Format of times, such as '%m/%d/%Y %H:%M:%S'.")
@@ -72,10 +76,10 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Import judgments that were collected elsewhere, all of a file or nothing.
+        """Import judgments that were collected elsewhere; a file with any problem is not imported.
 
         Every name must be known to the study and every value must fit its scale; what does not is listed with its line.
-        Where DIR holds no study, one is written from what the files hold, so that it can be checked and reported.
+        If DIR contains no study, one is written from the files, so that it can be checked and reported.
         """
         from dialometer.exchange.columns import parse_map
         from dialometer.exchange.formats import FORMATS, ImportOptions

@@ -103,9 +103,9 @@ def add_to(app: typer.Typer) -> None:
         address: Address = "",
         as_json: AsJson = False,
     ) -> None:
-        """Analyse what a study has collected and write the report. The study's design decides which statistics are used.
+        """Analyse a study's data and write the report. The study's design decides which statistics are used.
 
-        Works on unfinished studies too, and says that they are. The same data and seed always give the same report.
+        Unfinished studies get an interim report. The same data and seed always give the same report.
         From an archive it analyses the archived data again and compares every table with the archived report.
         """
         # The matrices here are small: several threads of linear algebra would wait for each other more than they help.

@@ -43,9 +43,9 @@ def add_to(app: typer.Typer) -> None:
             ),
         ] = None,
     ) -> None:
-        """Compute what others published or computed on the same data, and show how far apart the numbers are.
+        """Compute results that others published on the same data, and show how much the numbers differ.
 
-        Every row gives our value, the other one, their absolute difference and whether it lies within what is allowed.
+        Every row gives both values, their absolute difference and whether it is within the tolerance.
         """
         from dialometer.analysis.reproduce import reproduce
 

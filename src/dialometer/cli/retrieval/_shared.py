@@ -37,7 +37,7 @@ LearnFrom = Annotated[
     typer.Option("--learn-from", help="Further dialogues with marked answers that retrievers may learn from."),
 ]
 Lenient = Annotated[
-    bool, typer.Option("--leave-out-unknown", help="Leave marked answers out that the knowledge base does not hold.")
+    bool, typer.Option("--leave-out-unknown", help="Ignore marked answers that are not in the knowledge base.")
 ]
 CrowdFile = Annotated[
     Path | None,

@@ -25,7 +25,9 @@ def add_to(app: typer.Typer) -> None:
         dialogues: CalibrateOn = None,
         threshold: Annotated[
             float | None,
-            typer.Option("--threshold", min=0, max=1, help="Confidence from which it answers; calibrated by default."),
+            typer.Option(
+                "--threshold", min=0, max=1, help="Lowest confidence at which it answers; calibrated by default."
+            ),
         ] = None,
         cost_of_wrong: Cost = 1.0,
         web: Annotated[bool, typer.Option("--web", help="Serve a page instead of talking in the terminal.")] = False,
@@ -37,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
         lenient: Lenient = False,
         as_json: AsJson = False,
     ) -> None:
-        """Talk to an avatar. It says how sure it is, and asks for another question where it is not sure enough.
+        """Talk to an avatar. It shows its confidence, and asks for another question if that is too low.
 
         In the terminal an empty line or Ctrl+D ends the conversation; questions may also come from a pipe, one per line.
         """

@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Count questions, answers and pairs, and how many questions of the dialogues have a right answer.
 
-        Rows without an answer, repeated pairs and marked answers that the knowledge base does not hold are listed
+        Rows without an answer, repeated pairs and marked answers that are not in the knowledge base are listed
         with their lines.
         """
         import numpy as np

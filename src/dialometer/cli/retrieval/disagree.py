@@ -40,7 +40,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """List questions to which a retriever gives an answer that the maker did not mark, with the texts of both.
 
-        With --crowd also every answer that the crowd calls right and the maker does not, and the other way round.
+        With --crowd, also every answer that only the crowd or only the maker calls right.
         """
         from dataclasses import asdict
 

@@ -35,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
         kb_file: KbFile,
         dialogues: DialogueFile,
         retrievers: Retrievers = ["untrained"],  # noqa: B006 - typer copies it
-        cuts: Annotated[list[int], typer.Option("-k", min=1, help="Ranks to cut at; may be given several times.")] = [  # noqa: B006
+        cuts: Annotated[list[int], typer.Option("-k", min=1, help="Rank cutoffs; may be given several times.")] = [  # noqa: B006
             1,
             2,
             10,
@@ -48,13 +48,13 @@ def add_to(app: typer.Typer) -> None:
         marks: MarksFile = None,
         learn_from: LearnFrom = None,
         cross_validate: Annotated[
-            int, typer.Option("--cross-validate", min=0, help="Learn from the other dialogues, in so many folds.")
+            int, typer.Option("--cross-validate", min=0, help="Number of folds, to learn from the other dialogues.")
         ] = 0,
         compare_on: Annotated[
-            str, typer.Option("--compare-on", help="Measure of the paired tests, such as SR@1 or MRR.")
+            str, typer.Option("--compare-on", help="Metric of the paired tests, such as SR@1 or MRR.")
         ] = "",
         resample: Annotated[
-            str, typer.Option("--resample", help="What intervals draw again: questions or dialogues.")
+            str, typer.Option("--resample", help="What the bootstrap draws: questions or dialogues.")
         ] = "questions",
         resamples: Annotated[int, typer.Option("--resamples", min=100, help="Bootstrap resamples.")] = 2000,
         failed: Annotated[
@@ -71,9 +71,9 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Recall, MRR, MAP and Success Rate of retrievers against the maker's labels, the crowd's, and both.
 
-        Answerable and all questions are reported apart, with bootstrap intervals and paired permutation tests, and the
-        definitions are printed. With --crowd the crowd's mean rating takes part as a retriever of its own. In place of
-        dialogues, a table of questions and expected answers will do (columns question, expected_answer).
+        Answerable and all questions are reported separately, with bootstrap intervals and paired permutation tests, and the
+        definitions of the metrics. With --crowd, the crowd's mean rating is evaluated as another retriever. Instead of
+        dialogues, you can give a table with the columns question and expected_answer.
         """
         from dialometer.cli.console import working
         from dialometer.cli.retrieval._shared import read_both, read_learn_from

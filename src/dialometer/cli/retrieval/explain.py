@@ -41,7 +41,7 @@ def add_to(app: typer.Typer) -> None:
         lenient: Lenient = False,
         as_json: AsJson = False,
     ) -> None:
-        """Show for a question each retriever's first answers with scores, and what each of them rests on.
+        """Show each retriever's first answers to a question, with scores and reasons.
 
         Right answers are ticked where the dialogues mark them.
         """

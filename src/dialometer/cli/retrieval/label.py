@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
         ],
         retriever: OneRetriever = "mixed",
         begin_again: Annotated[
-            bool, typer.Option("--begin-again", help="Label all questions anew; labels in DIALOGUES are not shown.")
+            bool, typer.Option("--begin-again", help="Label all questions again; labels in DIALOGUES are not shown.")
         ] = False,
         export: Annotated[bool, typer.Option("--export", help="Write the labels so far and open no page.")] = False,
         host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",

@@ -49,7 +49,7 @@ def add_to(app: typer.Typer) -> None:
         """Write a study in which raters judge the union of the retrievers' first answers.
 
         Three turns of the dialogue, beginning with a question, then the candidate as the fourth; right answers are among
-        them as quality checks; raters judge as many as they like. Answers drawn by chance are excluded unless named.
+        them as quality checks; raters judge as many as they like. Random answers are excluded unless named.
         Then: dialometer check, serve, report, and dialometer retrieval evaluate --crowd. Ratings that were made elsewhere
         come in by --rated and then dialometer import.
         """

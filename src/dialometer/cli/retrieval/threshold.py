@@ -29,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
         lenient: Lenient = False,
         as_json: AsJson = False,
     ) -> None:
-        """Show for every threshold how many questions an avatar would answer, and how many of those rightly.
+        """Show for every threshold how many questions an avatar would answer, and how many of those correctly.
 
         Confidence is learned on the marked answers of --dialogues, or by cross-validation inside the knowledge base.
         """

@@ -38,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
         ] = None,
         folds: Annotated[
             int,
-            typer.Option("--folds", min=0, help="Of cross-validation, which trains once per fold; 0 leaves it out."),
+            typer.Option("--folds", min=0, help="Folds of cross-validation, which trains once per fold; 0 for none."),
         ] = 3,
         cost_of_wrong: Cost = 1.0,
         seed: Seed = 0,
@@ -47,7 +47,7 @@ def add_to(app: typer.Typer) -> None:
         lenient: Lenient = False,
         as_json: AsJson = False,
     ) -> None:
-        """Train a retriever on a knowledge base, find how sure it must be to answer, and save it.
+        """Train a retriever on a knowledge base, find the confidence at which it should answer, and save it.
 
         Cross-validation finds the weights of the fused retriever and the confidence of any; with --calibrate-on the
         confidence comes from those dialogues instead. An interrupted training continues where it stopped.

@@ -28,7 +28,9 @@ def add_to(app: typer.Typer) -> None:
         ] = None,
         fewest: Annotated[
             int,
-            typer.Option("--fewest", min=0, help="Show beginnings that occur so often; 0 for what there is room for."),
+            typer.Option(
+                "--fewest", min=0, help="Show beginnings that occur at least this often; 0 for as many as fit."
+            ),
         ] = 0,
         out: Annotated[
             Path | None, typer.Option("--out", metavar="DIR", help="Folder for figures (SVG) and tables (CSV).")
@@ -38,8 +40,8 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Show the first three words of recorded questions, of recorded answers, and of the questions in dialogues.
 
-        People ask in other words than those who record: what begins many questions of the dialogues and none of the knowledge
-        base is what retrievers have not seen.
+        Beginnings of questions that are frequent in the dialogues and missing in the knowledge base are what retrievers have
+        not seen.
         """
         from dialometer.cli.retrieval._shared import read_both
         from dialometer.retrieval.knowledge_base import read_knowledge_base

@@ -33,8 +33,8 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Copy a study's database and files into one file, while the server runs, and check the copy.
 
-        Of a folder with several studies, each gets a file, and the dashboard's accounts one too. They hold what raters gave
-        and who they are: keep them as safe as the study itself.
+        In a folder of several studies, each gets a file, and the dashboard's accounts another. They contain answers and
+        identifiers of raters: keep them as safe as the study itself.
         """
         from dialometer.cli.study._several_studies import studies_in
         from dialometer.design.load import STUDY_FILE

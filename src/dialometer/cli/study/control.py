@@ -41,7 +41,7 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Start, pause or close a study or one condition, or set a quota. Raters under way are not thrown out."""
+        """Start, pause or close a study or one condition, or set a quota. Raters under way can always finish."""
         from rich.markup import escape
 
         from dialometer.cli.console import results

@@ -21,7 +21,7 @@ def add_to(app: typer.Typer) -> None:
         new_version: Annotated[bool, typer.Option("--new-version", help="The study was changed on purpose.")] = False,
         as_json: AsJson = False,
     ) -> None:
-        """Freeze a study: later changes to design, items, texts, analysis or seed are refused unless made a new version."""
+        """Freeze a study: later changes to design, items, texts, analysis or seed are refused, unless you make a new version."""
         from rich.markup import escape
 
         from dialometer.cli.console import results

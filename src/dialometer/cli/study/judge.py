@@ -68,7 +68,7 @@ def add_to(app: typer.Typer) -> None:
             bool | None,
             typer.Option(
                 "--json-schema/--no-json-schema",
-                help="Let the model write nothing but fitting answers; tried by default.",
+                help="Send a JSON schema, so that the model can only write valid answers; tried by default.",
                 show_default=False,
             ),
         ] = None,
@@ -78,18 +78,16 @@ def add_to(app: typer.Typer) -> None:
         parallel: Annotated[
             int, typer.Option("--parallel", min=1, max=64, help="Questions that are asked at the same time.")
         ] = 1,
-        persona: Annotated[str, typer.Option("--persona", help="A sentence for the model about itself.")] = "",
-        asks: Annotated[int, typer.Option("--asks", min=1, max=10, help="Times a screen is asked at most.")] = 3,
+        persona: Annotated[str, typer.Option("--persona", help="A sentence that tells the model who it is.")] = "",
+        asks: Annotated[int, typer.Option("--asks", min=1, max=10, help="How often a screen is asked at most.")] = 3,
         again: Annotated[
-            bool, typer.Option("--again", help="Ask once more what got no usable answer in an earlier run.")
+            bool, typer.Option("--again", help="Ask again what had no usable answer in an earlier run.")
         ] = False,
-        price_in: Annotated[float, typer.Option(min=0, help="Price of a million tokens that are read.")] = 0.0,
-        price_out: Annotated[float, typer.Option(min=0, help="Price of a million tokens that are written.")] = 0.0,
-        budget: Annotated[
-            float | None, typer.Option(min=0, help="Stop when this run has cost so much at these prices.")
-        ] = None,
+        price_in: Annotated[float, typer.Option(min=0, help="Price of a million input tokens.")] = 0.0,
+        price_out: Annotated[float, typer.Option(min=0, help="Price of a million output tokens.")] = 0.0,
+        budget: Annotated[float | None, typer.Option(min=0, help="Stop when this run has cost this much.")] = None,
         provider: Annotated[
-            str, typer.Option("--provider", help="What the endpoint speaks: openai, anthropic or ollama.")
+            str, typer.Option("--provider", help="API of the endpoint: openai, anthropic or ollama.")
         ] = "openai",
         api_key_env: Annotated[
             str,
@@ -125,7 +123,7 @@ def add_to(app: typer.Typer) -> None:
         A judge reads each item with the study's instructions and criteria, choices in both orders, and never a system's name.
         Its judgments are marked as a model's and count in no result of human raters. The report says whether it can be trusted.
 
-        Run it again after an interruption: it continues, and what was answered is not asked again.
+        Run it again after an interruption: it continues, and asks only what is missing.
         """
         from dialometer.cli.study._judging import JudgeSettings, judge_items, take_part
 

@@ -46,7 +46,7 @@ def add_to(app: typer.Typer) -> None:
             typer.Option(
                 "--responses",
                 metavar="FILE",
-                help="What your systems answered: one file with a column per system or a column 'model', or repeat it "
+                help="Outputs of your systems: one file with a column per system or a column 'model', or repeat it "
                 "with one file per system (compare, ratings, pairs, best-worst, candidates, anchoring).",
             ),
         ] = None,
@@ -63,14 +63,14 @@ def add_to(app: typer.Typer) -> None:
             str, typer.Option("--systems", metavar="COLUMN,…", help="Columns of the file that are systems.")
         ] = "",
         n_items: Annotated[
-            int | None, typer.Option("--items", min=1, help="Draw so many contexts at random instead of all.")
+            int | None, typer.Option("--items", min=1, help="Number of contexts to draw at random; all by default.")
         ] = None,
         prompts: Annotated[
             Path | None,
             typer.Option(
                 "--prompts",
                 metavar="PATH",
-                help="What raters ask about: a folder with a text file a prompt, or a file (arena and chat, with --agents).",
+                help="What raters ask about: a folder with a text file per prompt, or one file (arena and chat, with --agents).",
             ),
         ] = None,
         agents: Annotated[

@@ -104,7 +104,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Find how many raters and items a study needs: simulates the design with its confirmatory analysis, many times.
 
-        The effect between systems is the distance of the best and the worst in standard deviations of quality; between
+        The effect between systems is the difference between the best and the worst in standard deviations of quality; between
         levels of a factor it is Cohen's d of raters' mean ratings. If no number of raters is enough, more items are tried.
         With --judges it is in standard deviations of single judgments of a difference.
         """

@@ -25,17 +25,19 @@ def add_to(app: typer.Typer) -> None:
             Path | None, typer.Option("--out", metavar="FILE", help=f"Where to; by default {OUT_FILE} in DIR.")
         ] = None,
         effect: Annotated[float, typer.Option("--effect", min=0, help="Effect to plan for; see 'power'.")] = 0.5,
-        raters: Annotated[int | None, typer.Option("--raters", min=2, help="Raters planned; the quota.")] = None,
+        raters: Annotated[
+            int | None, typer.Option("--raters", min=2, help="Raters planned; the quota by default.")
+        ] = None,
         simulations: Annotated[
-            int, typer.Option("--simulations", min=0, help="Simulated studies for the power; 0 leaves it out.")
+            int, typer.Option("--simulations", min=0, help="Simulated studies for the power; 0 for none.")
         ] = 200,
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Of the simulated studies.")] = 1,
+        seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulated studies.")] = 1,
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
         """Write the preregistration: hypotheses, design, sampling with power, variables, analysis, in the usual headings.
 
-        Everything comes from the study file. The analysis plan lists what the report will really do.
+        Everything comes from the study file. The analysis plan lists what the report will do.
         """
         for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(library, "1")

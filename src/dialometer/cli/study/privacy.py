@@ -26,15 +26,15 @@ def add_to(app: typer.Typer) -> None:
             str, typer.Option("--withdraw", metavar="CODE", help="Erase the rater who was shown this code at the end.")
         ] = "",
         apply_retention: Annotated[
-            bool, typer.Option("--apply-retention", help="Erase what was kept for longer than the study promises.")
+            bool, typer.Option("--apply-retention", help="Erase data that are older than the study promises.")
         ] = False,
         yes: Annotated[bool, typer.Option("--yes", help="Do not ask before erasing.")] = False,
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Show what is stored about raters, why and for how long; erase a rater who withdraws, or what is past its time.
+        """Show what is stored about raters, why and for how long; erase a rater who withdraws, or data that are too old.
 
-        A withdrawal erases the person everywhere in the database; that a session was there stays, without its rater.
+        A withdrawal erases the person everywhere in the database; only a session without a rater remains.
         """
         from dialometer.errors import DialometerError
         from dialometer.flow.engine import now_ms

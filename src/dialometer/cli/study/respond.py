@@ -25,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
             Path,
             typer.Argument(
                 metavar="PROMPTS",
-                help="A text with a prompt a line, or CSV or JSON with a column 'prompt'.",
+                help="A text with a prompt per line, or CSV or JSON with a column 'prompt'.",
                 show_default=False,
             ),
         ],
@@ -42,7 +42,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Let agents answer the same prompts. Next: dialometer new compare my-study --responses items.jsonl
 
-        Run it again after an interruption or a failure: it continues, and what was answered is not asked again.
+        Run it again after an interruption or a failure: it continues, and asks only what is missing.
         """
         from dialometer.cli.console import ProgressBar
         from dialometer.errors import DialometerError

@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Restore a study from a backup. What is there now is moved aside, never deleted or mixed with the backup.
+        """Restore a study from a backup. What is there now is moved to another folder, never deleted.
 
         A running server must be stopped first. With --database, the backup goes into PostgreSQL, whatever it was made from.
         """

@@ -95,11 +95,14 @@ def add_to(app: typer.Typer) -> None:
             str, typer.Option("--accounts", help="Database of the dashboard's accounts; by default beside the studies.")
         ] = "",
         owner_link: Annotated[
-            bool, typer.Option("--owner-link", help="Print a link for a new owner even if there are accounts.")
+            bool, typer.Option("--owner-link", help="Print a link for a new owner although there are accounts.")
         ] = False,
         start_empty: Annotated[
             bool,
-            typer.Option("--start-empty", help="Begin anew although answers were collected here and are gone now."),
+            typer.Option(
+                "--start-empty",
+                help="Start with an empty database although answers were collected here and are gone now.",
+            ),
         ] = False,
         agent_variables: Annotated[
             list[str] | None,
@@ -144,7 +147,7 @@ def add_to(app: typer.Typer) -> None:
                 "--oidc-client",
                 metavar="ID",
                 envvar="DIALOMETER_OIDC_CLIENT",
-                help="This server's id there; its secret is read from DIALOMETER_OIDC_SECRET.",
+                help="This server's id at the provider; the secret is read from DIALOMETER_OIDC_SECRET.",
                 show_default=False,
             ),
         ] = "",
@@ -170,7 +173,7 @@ def add_to(app: typer.Typer) -> None:
             typer.Option(
                 "--oidc-label",
                 envvar="DIALOMETER_OIDC_LABEL",
-                help="How the provider is called on the login page; its host by default.",
+                help="Name of the provider on the login page; its host by default.",
                 show_default=False,
             ),
         ] = "",
@@ -185,7 +188,7 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Serve studies: raters answer in their browsers, programs through the JSON API, experimenters at /dashboard.
 
-        What a rater sends is on disk before it is acknowledged. Stop with Ctrl+C: requests under way are finished.
+        Every acknowledged answer is on disk. Stop with Ctrl+C: requests under way are finished.
         SIGHUP replaces the processes one by one, without a refused connection, so that they use an updated program.
         """
         from dialometer.errors import DialometerError

@@ -34,9 +34,9 @@ def add_to(app: typer.Typer) -> None:
     def simulate_(
         folder: StudyDir,
         raters: Annotated[int, typer.Option("--raters", min=1, help="How many raters arrive.")] = 20,
-        seed: Annotated[int, typer.Option("--seed", min=0, help="Decides who they are and what they answer.")] = 1,
+        seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of who they are and what they answer.")] = 1,
         spread: Annotated[
-            float, typer.Option("--spread", min=0, help="How far systems are apart, in standard deviations.")
+            float, typer.Option("--spread", min=0, help="Difference between systems, in standard deviations.")
         ] = 0.5,
         item_sd: Annotated[float, typer.Option(min=0, help="How much each system differs from item to item.")] = 0.6,
         taste_sd: Annotated[
@@ -73,9 +73,9 @@ def add_to(app: typer.Typer) -> None:
         database: Database = "",
         as_json: AsJson = False,
     ) -> None:
-        """Let simulated raters take part, by the same path as human raters. Run again after an interruption: it continues.
+        """Let simulated raters take part, on the same screens as human raters. Run again after an interruption: it continues.
 
-        Their true preferences are written to simulation.json, so that an analysis can be compared with it.
+        Their true preferences are written to simulation.json, so that you can compare the analysis with them.
         """
         from dialometer.flow.engine import Flow, now_ms
         from dialometer.flow.simulated import EngineAccess

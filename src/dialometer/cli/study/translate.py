@@ -36,11 +36,13 @@ def add_to(app: typer.Typer) -> None:
         ] = None,
         import_: Annotated[
             Path | None,
-            typer.Option("--import", help="Take over what a translator sent back: .po or .xlf.", show_default=False),
+            typer.Option(
+                "--import", help="Read the file that a translator sent back: .po or .xlf.", show_default=False
+            ),
         ] = None,
         as_json: AsJson = False,
     ) -> None:
-        """Show what of a study is translated, missing or out of date; write files for translators and read them back.
+        """Show which texts of a study are translated, missing or out of date; write files for translators and read them back.
 
         The languages are in study.yaml (languages: [en, de], the first is the one the texts are written in). Translations
         are in translations.de.yaml beside it.

@@ -25,7 +25,7 @@ class ProviderSettings:
     role: Role = "guest"
     """What a new account may do; a guest sees nothing before an owner gives it a study."""
     label: str = ""
-    """How the provider is called on the login page; its host by default."""
+    """Name of the provider on the login page; its host by default."""
 
     @classmethod
     def checked(cls, issuer: str, client_id: str, allowed: Sequence[str], role: str, label: str) -> Self | None:
