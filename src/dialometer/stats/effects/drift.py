@@ -2,13 +2,17 @@
 
 Each rater's slope is that of least squares with its own standard error. Slopes vary between raters by chance and in truth;
 the true part is estimated by the method of moments (DerSimonian & Laird 1986), and each slope is pulled towards the mean by
-the share that chance has in it (an empirical Bayes estimate, as the random slopes of a mixed model are). Single raters are
-tested with their own slope, corrected for their number.
+the share that chance has in it (an empirical Bayes estimate, as the random slopes of a mixed model are). Its error counts
+those of the mean and of the variance, too (Kass & Steffey 1989): a slope that is pulled to the mean is no surer than the mean is.
+Single raters are tested with their own slope, corrected for their number.
 
 Whether slopes differ at all is Cochran's Q, but of few judgments a rater's standard error is itself an estimate, and Q called
 45% of equal raters with six judgments each different at 5%. So every deviation from the common slope is a t with the rater's own
 degrees of freedom, written as the normal deviate of the same probability; the sum of their squares is chi-square, and Cochran's Q
 where judgments are many. The variance between raters is measured against what Q is expected to be with such errors.
+
+Intervals of shrunken slopes with Student's t hold the true slope in 93 to 96% of simulated raters (8 to 40 raters, 6 to 50 judgments
+each), with their own error alone in 80 to 94%.
 
 Checked in tests/stats/test_effects_drift.py against ``scipy.stats.linregress`` for each rater, against the formulas of
 random-effects meta-analysis on a small example by hand, and by simulation: 0 to 7% of equal raters at 5%, with 5 to 60 raters and
@@ -75,7 +79,7 @@ def rater_slopes(
         p_values=p,
         p_adjusted=np.asarray(adjust(p.tolist(), correction), dtype=np.float64),
         shrunken=mean + kept * (b - mean),
-        shrunken_errors=np.sqrt(kept) * se,
+        shrunken_errors=_shrunken_errors(b - mean, se, variance),
         mean=mean,
         sd=math.sqrt(variance),
         p_equal=_p_equal(b, se, df),
@@ -109,6 +113,20 @@ def _between(slopes: Floats, errors: Floats, df: Floats) -> tuple[float, float]:
     variance = max(0.0, (q - by_chance) / float(total - (weight @ weight) / total))
     weight = 1 / (errors**2 + variance)
     return float(weight @ slopes / weight.sum()), variance
+
+
+def _shrunken_errors(gaps: Floats, errors: Floats, variance: float) -> Floats:
+    """Standard errors of the slopes that were pulled towards the mean, from the distances to it.
+
+    Three parts: the slope's own, that of the mean, and that of the variance between raters, as it moves the share that is kept
+    (its own variance by the information of normal slopes). Together they are never larger than the error of the slope alone.
+    """
+    whole = variance + errors**2
+    kept = variance / whole
+    of_mean = 1 / float(np.sum(1 / whole))
+    of_variance = 2 / float(np.sum(1 / whole**2))
+    parts = kept * errors**2 + (1 - kept) ** 2 * of_mean + (gaps * errors**2 / whole**2) ** 2 * of_variance
+    return np.minimum(np.sqrt(parts), errors)
 
 
 def _p_equal(slopes: Floats, errors: Floats, df: Floats) -> float:

@@ -128,9 +128,8 @@ def _agreement_sentence(slopes: RaterSlopes, options: Options) -> str:
 
 def _estimate(slopes: RaterSlopes, place: int, options: Options, *, is_shrunken: bool) -> Estimate:
     value, error = (slopes.shrunken, slopes.shrunken_errors) if is_shrunken else (slopes.slopes, slopes.errors)
-    tail = (1 - options.confidence) / 2
-    quantile = stats.norm.isf(tail) if is_shrunken else stats.t.isf(tail, slopes.df[place])
-    reach, centre = float(quantile) * float(error[place]), float(value[place])
+    quantile = float(stats.t.isf((1 - options.confidence) / 2, slopes.df[place]))
+    reach, centre = quantile * float(error[place]), float(value[place])
     method = "slope of one rater" + (", shrunken towards the mean" if is_shrunken else "")
     return Estimate(
         centre,
@@ -139,7 +138,7 @@ def _estimate(slopes: RaterSlopes, place: int, options: Options, *, is_shrunken:
         low=centre - reach,
         high=centre + reach,
         confidence=options.confidence,
-        interval_method="normal approximation" if is_shrunken else "Student's t",
+        interval_method="Student's t",
     )
 
 
