@@ -15,6 +15,7 @@ import pytest
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.judge_verdicts import one_verdict_each
+from dialometer.analysis.families.judges import fit
 from dialometer.analysis.families.judges.biases import family_of, own_systems, self_preference, style_bias
 from dialometer.analysis.families.judges.compared import Compared, compared_criteria
 from dialometer.analysis.families.judges.ensembles import DAWID_SKENE, MAJORITY, with_ensembles
@@ -318,3 +319,13 @@ def test_very_many_things_are_sampled_down(crowd, monkeypatch):
     monkeypatch.setattr("dialometer.analysis.families.judges.compared.FEWEST_DRAWN", 6)
     [compared] = compared_criteria(crowd)
     assert (len(compared.things), compared.n_in_common) == (6, 40)
+
+
+def test_calibration_on_few_things_has_no_interval(crowd, monkeypatch):
+    """A bootstrap of two things goes from the one to the other, which says nothing about a third."""
+    [compared] = compared_criteria(crowd)
+    assert any(row.people.has_interval for row in calibration(crowd, compared, OPTIONS))
+    monkeypatch.setattr(fit, "FEWEST", 1000)
+    rows = list(calibration(crowd, compared, OPTIONS))
+    assert rows
+    assert all(not row.people.has_interval and "no confidence interval" in row.people.notes[-1] for row in rows)

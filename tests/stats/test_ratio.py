@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dialometer.errors import DialometerError
-from dialometer.stats.clustered.ratio import two_way_ratio
+from dialometer.stats.clustered.ratio import TOO_WIDE, two_way_ratio
 
 
 def test_long_texts_weigh_more():
@@ -52,3 +52,11 @@ def test_intervals_hold_what_they_promise():
         found = two_way_ratio(rng.poisson(rate * words), words, rater, item)
         hits += found.low <= 0.05 <= found.high
     assert hits >= 0.9 * 200
+
+
+def test_an_interval_that_says_nothing_is_not_shown():
+    """Two raters, one error: on the logarithm the interval would reach from 0 to many millions."""
+    found = two_way_ratio([1, 0, 0, 0], [50, 60, 55, 45], ["a", "a", "b", "b"], [1, 2, 1, 2], per=100)
+    assert found.value == pytest.approx(100 / 210)
+    assert not found.has_interval
+    assert found.notes == (TOO_WIDE,)

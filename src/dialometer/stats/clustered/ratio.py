@@ -23,6 +23,9 @@ from dialometer.stats.clustered.two_way_contrasts import ONE_RATER
 from dialometer.stats.observations import check_confidence, numbers, same_length
 
 NOTHING = "nothing was counted, so there is no confidence interval"
+WIDEST = 100.0
+"""A factor: an interval that goes so far up and down says nothing, and its ends would have more digits than marks were counted."""
+TOO_WIDE = f"too little was counted for a confidence interval: it would end above {WIDEST:g} times the value"
 
 
 def two_way_ratio(
@@ -62,12 +65,14 @@ def two_way_ratio(
         return plain.with_note(NOTHING)
     error, df = variance.contrast([1.0])
     spread = float(stats.t.isf((1 - check_confidence(confidence)) / 2, max(df, 0.5))) * error / ratio
+    if spread > math.log(WIDEST):
+        return plain.with_note(TOO_WIDE)
     return Estimate(
         per * ratio,
         len(y),
         method,
-        low=per * ratio * math.exp(-spread) if spread < 700 else 0.0,
-        high=per * ratio * math.exp(min(spread, 700.0)),
+        low=per * ratio * math.exp(-spread),
+        high=per * ratio * math.exp(spread),
         confidence=confidence,
         interval_method="Student's t on the logarithm",
         df=(df,),

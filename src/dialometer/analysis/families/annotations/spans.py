@@ -53,7 +53,8 @@ def density_section(marked: Marked) -> Section:
         cells = [known_cell(marked.density(code, severity=name, is_weighted=False)) for name in marked.severities]
         n_marks = sum(len(marks) for marks, is_own in zip(marked.marks, inside, strict=True) if is_own)
         rows.append((label, int(inside.sum()), n_marks, known_cell(density), *cells, clean))
-        notes |= dict.fromkeys(f"{label}: {sentence(note)}" for note in density.notes)
+        if not density.is_known:  # the note of a number stands at it
+            notes |= dict.fromkeys(f"{label}: {sentence(note)}" for note in density.notes)
         densities[label] = density
     rates = [cell for row in rows for cell in row if isinstance(cell, Estimate)]
     n_digits = _digits(rates)
@@ -70,7 +71,8 @@ def density_section(marked: Marked) -> Section:
         ),
         Column("clean", "Without errors", "percent", 0),
     )
-    level = confidence_words(marked.options.confidence)
+    has_intervals = any(density.has_interval for density in densities.values())
+    level = f", with {confidence_words(marked.options.confidence)} confidence intervals" if has_intervals else ""
     over = "these items only (declared as fixed)" if marked.options.has_fixed_items else "other raters and other items"
     table = Table(
         f"density-{answers.criterion}",
@@ -85,7 +87,7 @@ def density_section(marked: Marked) -> Section:
     return Section(
         f"density-{answers.criterion}",
         f"Errors in the texts: {answers.label}",
-        (f"Weighted errors per 100 words, with {level} confidence intervals: {'; '.join(words)}.",),
+        (f"Weighted errors per 100 words{level}: {'; '.join(words)}.",),
         (table, category_figure(marked)),
     )
 

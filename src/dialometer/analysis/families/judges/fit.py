@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -138,6 +139,9 @@ FEWEST_CALIBRATED = 2
 """Things that a judge gave the same answer to, below which people's mean on them is not shown."""
 
 
+TOO_FEW = f"fewer than {FEWEST} things: no confidence interval"
+
+
 @dataclass(frozen=True)
 class JudgeCalibration:
     """How far a judge's answer says what people would say."""
@@ -165,6 +169,8 @@ def calibration(data: StudyData, compared: Compared, options: Options) -> Iterat
             is_in = (groups == group) & ~np.isnan(mean) & ~np.isnan(judge)
             if is_in.sum() >= FEWEST_CALIBRATED:
                 estimate = bootstrap_mean(mean[is_in], items=items[is_in], **options.resampling)
+                if is_in.sum() < FEWEST:  # their bootstrap goes from the lowest to the highest of them
+                    estimate = replace(estimate, low=math.nan, high=math.nan, interval_method="").with_note(TOO_FEW)
                 yield JudgeCalibration(compared.label, name, _shown(group), estimate, int(is_in.sum()))
 
 

@@ -256,7 +256,8 @@ def _agreement_table(criteria: Sequence[CriterionTrust]) -> Table:
         rhos, alone = one.rho if compared.is_number else ({}, None)
         known = list(one.agreement.values())
         people = [known[0][name].people if known else "" for name in COEFFICIENTS]
-        rows.append((compared.label, ONE_RATER, *people, "" if alone is None else alone, len(compared.things)))
+        n_shared = max((one.n for one in people if isinstance(one, Estimate)), default=len(compared.things))
+        rows.append((compared.label, ONE_RATER, *people, "" if alone is None else alone, n_shared))
         for judge in compared.judges:
             agreement = one.agreement.get(judge)
             n = int((~np.isnan(compared.judges[judge])).sum())
