@@ -11,12 +11,13 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import t
+from numpy.typing import NDArray
+from scipy.stats import t, ttest_ind
 
 from dialometer.generators.bot import BOT_FILE, Bot
 from dialometer.generators.corpus import Corpus
@@ -24,9 +25,11 @@ from dialometer.generators.decoding import Decoding
 from dialometer.generators.filters import words_of
 from dialometer.generators.measures import asked_about, distinct, is_dull, ngrams
 from dialometer.learned.data.evaluator import Evaluator
+from dialometer.learned.gaussian.evaluator import GaussianEvaluator
 from dialometer.model.dialogue import Dialogue, Turn
-from dialometer.neural.work import Report, silent
+from dialometer.neural.work import Report, Work, default_cache, silent
 
+Floats = NDArray[np.float64]
 N_CONTEXTS = 1000
 N_WORDS = 4000
 N_TURNS = 5
@@ -40,6 +43,9 @@ WAYS = {
     "all words": Decoding("sample", top_p=1.0),
 }
 PEOPLE = "people"
+ELSEWHERE = "what a person said in another dialogue"
+DULL = "I don't know."
+JUDGED_FILE, BASELINES_FILE = "judged.json", "judged-without-a-bot.json"
 
 
 def answer_in_many_ways(
@@ -116,38 +122,86 @@ def said_before(words: Sequence[Sequence[str]], contexts: Sequence[Sequence[str]
     return n_again / n_all if n_all else 0.0
 
 
-def judge(out: Path, evaluator: Evaluator, n_contexts: int) -> None:
-    """Keeps the score of context and response, less that of the context with what the person said, beside each bot; then shows it."""
-    for path in sorted(out.rglob("decoding.json")):
+def judge(out: Path, evaluator: Evaluator, n_contexts: int, report: Report = silent) -> None:
+    """Keeps the score of context and response, less that of the context with what the person said, beside each bot; then shows it.
+
+    What needs no bot is scored too: the response of another dialogue, and always the same one.
+    """
+    paths = sorted(out.rglob("decoding.json"))
+    for done, path in enumerate(paths):
+        report(f"{path.parent.relative_to(out)}", done, len(paths))
         kept = json.loads(path.read_text(encoding="utf-8"))
-        contexts = kept["contexts"][:n_contexts]
-        scores = {
-            way: evaluator.score([_dialogue(n, *one) for n, one in enumerate(zip(contexts, said, strict=False))]).values
-            for way, said in kept["responses"].items()
-        }
-        apart = {way: (scores[way] - scores[PEOPLE]).round(5).tolist() for way in WAYS}
-        path.with_name("judged.json").write_text(json.dumps(apart), encoding="utf-8")
+        said = kept["responses"]
+        if done == 0:
+            people = said[PEOPLE][:n_contexts]
+            plain = {ELSEWHERE: np.roll(people, len(people) // 2).tolist(), DULL: [DULL] * len(people)}
+            _write(out / BASELINES_FILE, _less_people(evaluator, kept["contexts"][:n_contexts], people, plain))
+        ways = {way: said[way] for way in WAYS}
+        _write(path.with_name(JUDGED_FILE), _less_people(evaluator, kept["contexts"][:n_contexts], said[PEOPLE], ways))
     show_judged(out)
 
 
+def _less_people(
+    evaluator: Evaluator,
+    contexts: Sequence[Sequence[str]],
+    people: Sequence[str],
+    ways: Mapping[str, Sequence[str]],
+) -> dict[str, list[float]]:
+    """Of each way the scores by context, less those of people."""
+    score = evaluator.score
+    if isinstance(evaluator, GaussianEvaluator):
+        score = partial(evaluator.score, work=Work(cache=default_cache()))  # contexts are read once
+
+    def scores(said: Sequence[str]) -> Floats:
+        pairs = zip(contexts, said, strict=False)
+        return score([_dialogue(n, context, text) for n, (context, text) in enumerate(pairs)]).values
+
+    standard = scores(people)
+    return {way: (scores(said) - standard).round(5).tolist() for way, said in ways.items()}
+
+
+def _write(path: Path, content: Mapping[str, Sequence[float]]) -> None:
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
 def show_judged(out: Path) -> None:
-    """Of each bot and way the mean over contexts with its 95% interval; over seeds, where there are several, by t."""
+    """Of each bot and way the mean over contexts with its 95% interval; over seeds, where there are several, by t.
+
+    Then the mean of all ways, what needs no bot, and how far models with several seeds are apart.
+    """
     seeds = sorted(out.glob("seed-*")) or [out]
-    names = sorted(path.parent.name for path in seeds[0].glob("*/judged.json"))
+    names = sorted(path.parent.name for path in seeds[0].glob(f"*/{JUDGED_FILE}"))
     print("| decoding | " + " | ".join(names) + " |\n" + "|---" * (len(names) + 1) + "|")
-    found = {
-        name: [json.loads((seed / name / "judged.json").read_text(encoding="utf-8")) for seed in seeds]
-        for name in names
+    judged = {
+        name: [json.loads((seed / name / JUDGED_FILE).read_text(encoding="utf-8")) for seed in seeds] for name in names
     }
     for way in WAYS:
-        cells = []
-        for name in names:
-            means = [float(np.mean(one[way])) for one in found[name]]
-            spread = means if len(means) > 1 else found[name][0][way]
-            half = float(t.ppf(0.975, len(spread) - 1)) * float(np.std(spread, ddof=1)) / math.sqrt(len(spread))
-            mean = float(np.mean(means))
-            cells.append(f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]")
+        cells = (with_interval(_spread([by_way[way] for by_way in judged[name]])) for name in names)
         print(f"| {way} | " + " | ".join(cells) + " |", flush=True)
+    whole = {name: _spread([np.mean(list(one.values()), axis=0).tolist() for one in judged[name]]) for name in names}
+    print("| mean of all ways | " + " | ".join(with_interval(whole[name]) for name in names) + " |")
+    print("\n| without a bot | score |\n|---|---|")
+    for way, values in json.loads((out / BASELINES_FILE).read_text(encoding="utf-8")).items():
+        print(f"| {way} | {with_interval(values)} |")
+    if len(seeds) > 1:
+        print("\n| mean of all ways, difference over seeds | |\n|---|---|")
+        for first, second in itertools.combinations(names, 2):
+            test = ttest_ind(whole[second], whole[first])
+            low, high = test.confidence_interval()
+            apart = np.mean(whole[second]) - np.mean(whole[first])
+            print(f"| {second} less {first} | {apart:+.3f} [{low:+.3f}, {high:+.3f}] |")
+
+
+def _spread(by_seed: Sequence[Sequence[float]]) -> Sequence[float]:
+    """What an interval is taken over: the means of the seeds, or the contexts of the only one."""
+    return by_seed[0] if len(by_seed) == 1 else [float(np.mean(values)) for values in by_seed]
+
+
+def with_interval(values: Sequence[float]) -> str:
+    """The mean and its 95% t interval."""
+    mean = float(np.mean(values))
+    half = float(t.ppf(0.975, len(values) - 1)) * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]"
 
 
 def _dialogue(number: int, context: Sequence[str], response: str) -> Dialogue:

@@ -213,7 +213,9 @@ def run() -> int:
     elif given.topics is not None:
         show_topics(given.topics, load_corpus(given.corpus), given.device)
     elif given.judge is not None:
-        judge(given.decoding, load_evaluator(given.judge, given.device), N_JUDGED)
+        with ProgressBar(pause_s=PAUSE_S) as bar:
+            evaluator = load_evaluator(given.judge, given.device)
+            judge(given.decoding, evaluator, N_JUDGED, partial(bar.report, label="judging"))
     elif given.decoding is not None:
         with ProgressBar(pause_s=PAUSE_S) as bar:
             follow = partial(bar.report, label="answering")

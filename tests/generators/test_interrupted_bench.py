@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from bench import _generator_decoding as decoding
 from bench import _generator_training as training
@@ -64,3 +66,32 @@ def test_ways_of_decoding_that_were_answered_are_kept(bots, corpus, tmp_path, mo
     whole = json.loads((tmp_path / "hred" / "decoding.json").read_text(encoding="utf-8"))["responses"]
     assert set(whole) == {decoding.PEOPLE, "greedy", "all"}
     assert {len(texts) for texts in whole.values()} == {4}
+
+
+class Wordy:
+    """Thinks the better of a dialogue the more words its last turn has."""
+
+    def score(self, dialogues):
+        values = np.array([float(len(dialogue.turns[-1].text.split())) for dialogue in dialogues])
+        return SimpleNamespace(values=values)
+
+
+def test_what_an_evaluator_thinks_is_shown_over_seeds_beside_what_needs_no_bot(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(decoding, "WAYS", {"greedy": Decoding("greedy")})
+    for seed, longer in enumerate((0, 1, 2)):
+        for name, words in (("hred", 4), ("thred", 6)):
+            folder = tmp_path / f"seed-{seed}" / name
+            folder.mkdir(parents=True)
+            said = {decoding.PEOPLE: ["a b c", "d e f g h"], "greedy": [" ".join("x" * (words + longer))] * 2}
+            kept = {"contexts": [["Hi.", "Hello."]] * 2, "responses": said, "rows": [1, 2]}
+            (folder / "decoding.json").write_text(json.dumps(kept), encoding="utf-8")
+    decoding.judge(tmp_path, Wordy(), 2)
+    cells = (line.strip("| ").partition(" | ") for line in capsys.readouterr().out.splitlines())
+    rows = {name: rest for name, _, rest in cells}
+    assert rows["greedy"].startswith(
+        "+1.000 [-1.484, +3.484] | +3.000"
+    )  # seeds are 0, 1 and 2 words longer than people
+    assert rows["mean of all ways"].startswith("+1.000 [-1.484, +3.484] | +3.000")
+    assert rows[decoding.ELSEWHERE].startswith("+0.000")
+    assert rows[decoding.DULL].startswith("-1.000")
+    assert rows["thred less hred"] == "+2.000 [-0.267, +4.267]"  # Student's t with 4 degrees of freedom
