@@ -62,7 +62,7 @@ def train_one(
     sizes |= {"n_turns": int(turns)} if turns else {}
     sizes |= {"n_topic_words": int(n_topic_words)} if n_topic_words else {}
     sizes |= {"cell" if choice in get_args(Cell) else "attention": choice for choice in built}
-    chosen = GeneratorTraining(learning_rate=LEARNING_RATE, patience=3, **settings)
+    chosen = GeneratorTraining(**{"learning_rate": LEARNING_RATE, "patience": 3, **settings})
     if not (folder / BOT_FILE).is_file():
         train(name, corpus, folder, chosen, sizes=sizes, is_resumed=(folder / STATE_FILE).is_file(), report=hear)
     if torch.cuda.is_available():

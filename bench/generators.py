@@ -26,7 +26,7 @@ import torch
 
 from bench._generator_decoding import N_CONTEXTS, answer_in_many_ways, judge
 from bench._generator_topics import show_topics
-from bench._generator_training import N_RESPONSES, show_table, train_one
+from bench._generator_training import LEARNING_RATE, N_RESPONSES, show_table, train_one
 from dialometer.cli.console import ProgressBar
 from dialometer.generators.batches import examples_of
 from dialometer.generators.corpus import Corpus, load_corpus
@@ -175,6 +175,7 @@ def train_all(trainings: Sequence[tuple[int, str]], sizes: dict[str, Any], given
                 n_epochs=given.epochs,
                 device=given.device,
                 batch_size=given.size,
+                learning_rate=given.rate,
                 is_compiled=False if given.no_compile else None,
             )
 
@@ -193,6 +194,7 @@ def run() -> int:
         "--seeds", default="0", help="train with each of these, into a folder each where there are several"
     )
     parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--rate", type=float, default=LEARNING_RATE, help="highest learning rate")
     parser.add_argument("--size", type=int, default=1024, help="examples in a batch")
     parser.add_argument("--sizes", help="sizes of the models other than their own, such as embedding=64,hidden=128")
     parser.add_argument(
