@@ -66,6 +66,31 @@ def test_items_draws_and_directions_are_those_of_the_study(tmp_path):
     assert "Conditions: permuted blocks" in anchoring
 
 
+def test_who_knows_the_systems_and_what_is_drawn_is_that_of_the_study(tmp_path):
+    def text(name):
+        copy_template(name, tmp_path / name)
+        study = load_study(tmp_path / name)
+        path = tmp_path / f"{name}.md"
+        path.write_text(preregistration(study, n_raters=10, power=None, methods=(), n_collected=0, frozen=""), "utf-8")
+        return sections(path)
+
+    acute = text("acute")
+    assert acute["Manipulated variables"] == "- System: Fern, Moss, Reed, Clove", "not the two that check raters"
+    assert "by their position on the screen only" in acute["Blinding"]
+    assert acute["Study type"].endswith(
+        "for each rater: the items, the order of the items and the position of the systems on the screen."
+    )
+    chat = text("chat")
+    assert chat["Blinding"] == "Raters do not know which system made what they see: its name is not shown."
+    assert "sides on the screen" not in chat["Randomisation"]
+    assert chat["Study type"].endswith("for each rater: the order of the items.")
+    assert "people who answer in place of a system know" in text("wizard")["Blinding"]
+    arena = text("arena")
+    assert arena["Blinding"].endswith("The last page names the systems, after all votes.")
+    assert "the two systems of each item" in arena["Study type"]
+    assert arena["Manipulated variables"] == "- System: Haze, Reed, Maple"
+
+
 @pytest.mark.parametrize("template", ["acute", "anchoring", pytest.param("likert", marks=pytest.mark.slow), "chat"])
 def test_every_heading_is_filled_from_the_study_file(tmp_path, template):
     folder = tmp_path / "study"

@@ -13,13 +13,18 @@ from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.base.wording import confidence_words, inside, listed, n_of, percent, question_label
+from dialometer.analysis.base.wording import confidence_words, inside, listed, n_of, percent, question_label, system_label
 from dialometer.analysis.families.common.assignment import method as assignment_method
 from dialometer.analysis.families.ratings.declared import is_about_ratings
 from dialometer.analysis.planning.power import DEFAULT, Setting, simulate_tests
 from dialometer.analysis.planning.power_report import assumption_words
 from dialometer.analysis.planning.simulated_study import n_items_of, planted, simulated_data
-from dialometer.analysis.shared.comparisons import comparison_title, deciding_family, primary_comparison
+from dialometer.analysis.shared.comparisons import (
+    compared_systems,
+    comparison_title,
+    deciding_family,
+    primary_comparison,
+)
 from dialometer.analysis.shared.equivalence import WORDS, has_margin, plan_words
 from dialometer.analysis.shared.verdicts import DeclaredHypothesis
 from dialometer.design.adaptive import floor_of
@@ -163,9 +168,8 @@ def _rank(study: Study, comparison: Comparison) -> str:
 
 def _design(study: Study) -> Parts:
     spec, design = study.spec, study.spec.design
-    yield "Study type", "Experiment: raters are assigned at random to what they judge and how it is shown."
-    shown = "its name is not shown" if _is_alone(study) else "systems are shown by their position on the screen only"
-    yield "Blinding", f"Raters do not know which system made what they see: {shown}."
+    yield "Study type", _type_words(study)
+    yield "Blinding", _blinding_words(study)
     systems = "; ".join(
         f"{system.label or system.name}" + (f" ({system.description.strip()})" if system.description else "")
         for system in spec.systems
@@ -215,9 +219,34 @@ def _design(study: Study) -> Parts:
     )
 
 
+def _type_words(study: Study) -> str:
+    """What is drawn for each rater."""
+    design, plan = study.spec.design, protocol(study)
+    drawn = ["the condition"] if len(study.cells) > 1 else []
+    drawn += ["the items"] if plan.n_items_per_rater is None or plan.n_items_per_rater < plan.n_items else []
+    drawn += ["the two systems of each item"] if study.spec.items.kind == "arena" else []
+    is_ordered = design.item_order != "fixed" or (bool(design.blocks) and design.block_order != "fixed")
+    drawn += ["the order of the items"] if is_ordered else []
+    drawn += (
+        ["the position of the systems on the screen"] if not _is_alone(study) and design.system_order != "fixed" else []
+    )
+    return f"Experiment. Drawn at random, or balanced, for each rater: {listed(drawn) or 'nothing'}."
+
+
+def _blinding_words(study: Study) -> str:
+    """Who does not know the systems, and who does."""
+    shown = "its name is not shown" if _is_alone(study) else "systems are shown by their position on the screen only"
+    words = [f"Raters do not know which system made what they see: {shown}."]
+    if study.spec.items.kind == "arena" and study.spec.arena.reveal == "end":
+        words.append("The last page names the systems, after all votes.")
+    if any(system.agent is not None and system.agent.type == "wizard" for system in study.spec.systems):
+        words.append("The people who answer in place of a system know which one they are.")
+    return " ".join(words)
+
+
 def _is_alone(study: Study) -> bool:
     """Whether a screen shows one system at a time, so that there is no order of systems."""
-    return study.spec.items.kind == "dialogue"
+    return study.spec.items.kind in ("dialogue", "chat", "candidate")
 
 
 def _item_lines(study: Study) -> list[str]:
@@ -365,7 +394,8 @@ def _variables(study: Study) -> Parts:
         f"- {factor.label or factor.name}: {', '.join(level.label or level.name for level in factor.levels)}"
         for factor in spec.design.factors
     ]
-    manipulated.append(f"- System: {', '.join(system.label or system.name for system in spec.systems)}")
+    compared = compared_systems(study) or [system.name for system in spec.systems]  # others only check raters
+    manipulated.append(f"- System: {', '.join(system_label(study, name) for name in compared)}")
     yield "Manipulated variables", "\n".join(manipulated)
     measured = [
         f"- {criterion.label or criterion.name}: “{criterion.question}” ({spec.scales[criterion.scale].describe()})"
