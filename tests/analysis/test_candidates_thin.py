@@ -86,6 +86,9 @@ def test_no_gold(tmp_path):
     assert "of_gold" not in [column.name for column in shown["first_answers"].columns]
     assert "is_gold" in said(report)
     assert "excludes nobody by gold answers" in said(report)
+    assert "disagreements" not in [section.name for section in report.sections]
+    assert "right for the person who recorded it" not in said(report)
+    assert "A knowledge base that was recorded" not in said(report)
     assert "for the maker" not in report.summary.answer
 
 

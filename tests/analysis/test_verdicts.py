@@ -106,6 +106,14 @@ def test_one_test_is_said_in_one_sentence(likert, value, p, words):
     assert test.one_test_numbers().startswith("The 95% confidence interval of the difference is ")
 
 
+def test_names_of_systems_stay_as_they_are_written(template):
+    """A label in small letters keeps them after a full stop."""
+    study = template("likert", ("label: Neural", "label: neural-2"))
+    tests = [a_test("neural", "rules", 0.8, 0.001), a_test("neural", "retrieval", 0.7, 0.001)]
+    words = hypothesis_on(study, *tests, expected=["neural > rules, retrieval"]).tests_in_words()
+    assert "expected direction. neural-2 is rated 0.80 points higher" in words.replace("\u00a0", " ")
+
+
 def test_a_tie_of_votes_says_what_is_estimated_to_be_level(likert):
     test = dataclasses.replace(a_test("neural", "rules", 0.001, 0.99), unit="log odds")
     tied = hypothesis_on(likert, test, expected=["neural > rules"])

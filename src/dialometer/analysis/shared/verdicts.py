@@ -159,7 +159,9 @@ class DeclaredHypothesis:
         if self.comparison.test == "non_inferiority":
             others = [name for name in self._names() if name != self.label(self.comparison.reference)]
             verb = "is" if len(others) == 1 else "are"
-            return f"{_capital(listed(others))} {verb} not inferior to {self.label(self.comparison.reference)}{where}"
+            return (
+                f"{self._capital(listed(others))} {verb} not inferior to {self.label(self.comparison.reference)}{where}"
+            )
         if has_margin(self.comparison):
             return f"Differences between {names or 'what is compared'} are within the margin{where}"
         if self.comparison.expected:
@@ -221,7 +223,12 @@ class DeclaredHypothesis:
         text = self._listed(shown[:n_shown], is_one) + "."
         rest = len(shown) - n_shown
         more = f" {n_of(rest, 'more test')} in the confirmatory comparisons below." if rest > 0 else ""
-        return self.counts() + _capital(text) + more + self._corrected_over()
+        return self.counts() + self._capital(text) + more + self._corrected_over()
+
+    def _capital(self, text: str) -> str:
+        """With a capital letter, but names of systems as they are written."""
+        names = tuple(system_label(self.study, system.name) for system in self.study.spec.systems)
+        return text if text.startswith(names) else _capital(text)
 
     def _corrected_over(self) -> str:
         """Over how many tests p-values are corrected, where that is more than the hypothesis is about."""

@@ -301,12 +301,8 @@ def ranking_section(name: str, pool: Pool, options: Options) -> Section:
             "not correlations over whole lists.",
         ),
     )
-    return Section(
-        name,
-        "Do systems rank as the crowd would?",
-        _order_words(rhos, orders),
-        (table, _order_figure(name, rhos)),
-    )
+    shown = (table, _order_figure(name, rhos)) if any(rho.is_known for rho in rhos.values()) else ()
+    return Section(name, "Do systems rank as the crowd would?", _order_words(rhos, orders), shown)
 
 
 def _order_words(rhos: dict[str, Estimate], orders: dict[str, Estimate]) -> tuple[str, ...]:

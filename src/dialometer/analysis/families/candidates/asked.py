@@ -27,12 +27,12 @@ def asked_section(name: str, pool: Pool) -> Section:
         rows,
         notes=(f"{n_of(n_more, 'further word')} not shown.",) if n_more else (),
     )
+    text = f"{n_of(words.n_texts, 'different question')} begin with {n_of(len(totals), 'different word')}{most}."
+    if pool.is_gold.any():  # somebody recorded the answers
+        text += " A knowledge base that was recorded with other beginnings will be asked what it has not seen."
     return Section(
         name,
         "What was asked",
-        (
-            f"{n_of(words.n_texts, 'different question')} begin with {n_of(len(totals), 'different word')}{most}. A knowledge base "
-            "that was recorded with other beginnings will be asked what it has not seen.",
-        ),
+        (text,),
         (words_figure(f"{name}_figure", "How questions begin", words), table),
     )

@@ -289,7 +289,7 @@ def _criterion_sections(
     except NotEnoughData as error:
         return [Section(f"{prefix}first_answers", "Ratings of candidates", problem=str(error))], None
     columns = rating_columns(pool, data.study.spec.design.judgments_per_item)
-    is_by_rule = approves_gold(data, pool)
+    is_by_rule, has_gold = approves_gold(data, pool), bool(pool.is_gold.any())
     has_rule = bool(gold_rules(data)) and bool(len(data.set_aside))
     builders: list[tuple[str, str, Callable[..., Section], tuple[object, ...]]] = []
     main: CandidateResults | None = None
@@ -306,8 +306,9 @@ def _criterion_sections(
                 (main.retrieval, options, has_rule, is_by_rule),
             ),
             ("rankings", "Do systems rank as the crowd would?", ranking_section, (pool, options)),
-            ("disagreements", DISAGREEMENT, disagreement_section, (pool, is_by_rule)),
         ]
+        if has_gold:
+            builders.append(("disagreements", DISAGREEMENT, disagreement_section, (pool, is_by_rule)))
         if {True, False} <= set(pool.coreference):
             builders.append(("coreference", COREFERENCE, coreference_section, (pool, main.retrieval, options)))
     except NotEnoughData as error:

@@ -49,9 +49,12 @@ def retrieval_section(
 
 
 def _words(retrieval: Retrieval, options: Options, has_gold_rule: bool, is_by_rule: bool) -> list[str]:
-    paragraphs = [
+    two = (
         "An answer can be right for the person who recorded it (the maker) and for those who talk with the system (the "
         "crowd), and the two need not agree. "
+    )
+    paragraphs = [
+        (two if len(retrieval.judged) > 1 else "")
         + " ".join(sentence(f"By {judged.judge.label}: {judged.judge.explained}") for judged in retrieval.judged)
     ]
     if len(retrieval.judged) == 1:
@@ -175,7 +178,8 @@ def _lost_rows(shown: list[str]) -> tuple[str, ...]:
     lost = [full_name(name) for name in metric_names() if name not in shown]
     if not lost:
         return ()
-    return (f"{listed(lost)} is not known: no system's list is known that far, or no question has a right answer.",)
+    verb = "is" if len(lost) == 1 else "are"
+    return (f"{listed(lost)} {verb} not known: no system's list is known that far, or no question has a right answer.",)
 
 
 def _pairs_table(name: str, judged: JudgeScores, options: Options) -> Table:
