@@ -73,6 +73,8 @@ def test_evaluate_prints_measures_definitions_and_differences(type_in, tmp_path)
         "Answerable: 33 questions",
         "All: 36 judged questions; 3 without a right answer count as failures",
         "p (Holm)",
+        "p-values are corrected over all 3 pairs of retrievers, intervals are not",
+        "Wilson where all questions agree",
         "Success Rate@k: share of questions with at least one right answer among the first k",
         "Where measures mislead",
     ):

@@ -13,7 +13,15 @@ from dialometer._version import __version__
 from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import log_types
-from dialometer.analysis.base.wording import confidence_words, inside, listed, n_of, percent, question_label, system_label
+from dialometer.analysis.base.wording import (
+    confidence_words,
+    inside,
+    listed,
+    n_of,
+    percent,
+    question_label,
+    system_label,
+)
 from dialometer.analysis.families.common.assignment import method as assignment_method
 from dialometer.analysis.families.ratings.declared import is_about_ratings
 from dialometer.analysis.planning.power import DEFAULT, Setting, simulate_tests

@@ -33,7 +33,8 @@ def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str], by_group:
     dialogues = f"{evaluation.n_dialogues} dialogue{'' if evaluation.n_dialogues == 1 else 's'}"
     results.print(
         f"{evaluation.n_questions} questions from {dialogues}. Values in percent; below each the "
-        f"{write_confidence(how.confidence)} bootstrap interval over {how.by} ({how.n_resamples} resamples, seed {how.seed}).",
+        f"{write_confidence(how.confidence)} confidence interval: bootstrap over {how.by} ({how.n_resamples} resamples, seed "
+        f"{how.seed}), Wilson where all questions agree.",
         soft_wrap=True,
     )
     for judge in evaluation.judges:
@@ -197,6 +198,9 @@ def _differences(evaluation: Evaluation, judge: str, labels: Mapping[str, str]) 
             "–" if math.isnan(p) else write_p(p, is_bare=True),
         )
     results.print(table)
+    n = len([pair for pair in evaluation.comparisons if pair.judge == judge])
+    all_pairs = f"; p-values are corrected over all {n} pairs of retrievers, intervals are not" if n > 1 else ""
+    results.print(f"[dim]Permutation tests and their intervals{all_pairs}.[/]", soft_wrap=True)
 
 
 def show_explained(
