@@ -1,5 +1,7 @@
 """Who arrives from where, who is turned away, and where finished raters are sent."""
 
+import base64
+import hmac
 import re
 from html import unescape
 
@@ -62,6 +64,30 @@ def test_a_form_that_is_sent_twice_begins_one_session(query, make_study, site):
     assert browser.session_id(there) == there.only_session().id
     if query:
         assert there.only_session().step == 1
+
+
+@pytest.mark.parametrize("query", [PROLIFIC, {}])
+def test_who_used_the_browser_before_gets_nothing_of_the_session(query, make_study, site):
+    """In a laboratory the next rater sits at the same computer: what the first page left there opens no session later."""
+    there = site(make_study(recruitment={"platform": "prolific" if query else "link"}))
+    browser = there.browser().get("/", **query)
+    seen = browser.client.cookies["dialometer_start"]
+    form = dict(browser.fields)
+    browser.arrive(**query)
+    browser.walk_to(there, "item")
+    browser.send(form_answers(there.study, there.app.service.flow.screen(there.only_session())))
+    stranger = there.browser()
+    message = f"dialometer session\x00{'prolific' if query else 'link'}\x00{query.get('PROLIFIC_PID', '')}"
+    digest = hmac.digest(seen.encode(), message.encode(), "sha256")
+    token = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    stranger.client.cookies.set("dialometer_session", token)
+    assert stranger.get("/s").action != "/s"
+    stranger = there.browser()
+    stranger.client.cookies.set("dialometer_start", seen)
+    stranger.post("/start", {**form, **({"consent": "agree"} if query else {})})
+    assert (stranger.status, stranger.heading) == (409, "You have already started this study")
+    assert not stranger.client.cookies.get("dialometer_session")
+    assert browser.get("/s").screen
 
 
 def test_the_first_page_and_the_consent_name_the_same_minutes_and_pay(make_study, site):

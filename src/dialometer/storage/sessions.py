@@ -218,12 +218,15 @@ class Sessions(StorePart):
         session's new token; the old one ends. A name in a link is no proof: without ``is_proven`` an existing session
         stays with the browser that has it, unless it was left without an answer. Without ``external_id`` nobody can be
         recognised. ``rater_id`` is drawn at random by default. ``per_minute`` limits new sessions of this source. The
-        same arrival sent twice, with the same ``token``, opens one session.
+        same arrival sent twice, with the same ``token``, opens one session, until its rater has gone on with it.
         """
         with self.database.assigning() as connection:
             opened = connection.scalar(select(sessions.c.id).where(sessions.c.token_hash == token_hash(token)))
             if opened is not None:  # the same arrival again, whose answer did not reach its browser
-                return load_session(connection, opened)
+                session = load_session(connection, opened)
+                if not is_proven and session.step > patience.n_opening:  # its rater has it, and has gone on
+                    raise SessionElsewhere("this session is under way", remedy="open the rater's resume link")
+                return session
             known = _session_of(connection, platform, external_id) if external_id else None
             if known is not None:
                 if not is_proven and not patience.has_left(known):

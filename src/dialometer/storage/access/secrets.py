@@ -11,6 +11,8 @@ from dialometer.storage.schema import secrets
 
 SIGNING = "signing"
 """Signs the links of raters."""
+STARTING = "starting"
+"""Makes the tokens of sessions from what their browsers had before."""
 
 
 class Secrets(StorePart):

@@ -45,7 +45,8 @@ class AdjudicationPages(LandingPages):
         secret = cookie(request, START_COOKIE)
         check_csrf(request, secret, last_value(form, "csrf"))
         name = await self._name({key: last_value(form, key) for key in _PARAMETERS})
-        token = token_for(secret, ArrivingRater(PLATFORM, name))
+        rater = ArrivingRater(PLATFORM, name)
+        token = await self.service.in_thread(lambda: token_for(self.service, secret, rater))
         try:
             arrival = await self.service.in_thread(lambda: self.service.flow.arrive_to_settle(name, token=token))
         except AssignmentError as error:

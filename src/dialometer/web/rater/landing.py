@@ -24,7 +24,7 @@ from dialometer.flow.engine import Arrival
 from dialometer.flow.screens import CONSENT_FIELD, build_screen
 from dialometer.model.session import Session, Snapshot
 from dialometer.recruit.platforms import platform_of
-from dialometer.storage.access.secrets import SIGNING
+from dialometer.storage.access.secrets import SIGNING, STARTING
 from dialometer.web.rater.arrival import ArrivingRater, NotInvited, NotSigned, Signing, read_arrival
 from dialometer.web.rater.service import LANGUAGE, Crowded, Service
 from dialometer.web.server.logs import log
@@ -66,14 +66,16 @@ def resume_link(service: Service, request: Request, token: str) -> str:
     return f"{request.url.scheme}://{request.url.netloc}{service.settings.root_path}{RESUME}/{token}"
 
 
-def token_for(start_secret: str, rater: ArrivingRater) -> str:
+def token_for(service: Service, start_secret: str, rater: ArrivingRater) -> str:
     """The token of a session that begins in this browser.
 
     It follows from the first page's cookie, so that a form sent twice (a double click, an answer that got lost on its way)
-    opens one session, and its rater is not taken for a stranger.
+    opens one session, and its rater is not taken for a stranger. It does not follow from the cookie alone: who used the
+    browser before, and looked at it, has no key to the session.
     """
-    message = f"dialometer session\x00{rater.platform}\x00{rater.external_id}"
-    digest = hmac.digest(start_secret.encode(), message.encode("utf-8", "surrogatepass"), "sha256")
+    key = service.store.secrets.get(STARTING, service.flow.clock())
+    message = f"dialometer session\x00{start_secret}\x00{rater.platform}\x00{rater.external_id}"
+    digest = hmac.digest(key, message.encode("utf-8", "surrogatepass"), "sha256")
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
@@ -133,13 +135,15 @@ class LandingPages:
             wrong = {CONSENT_FIELD: "Please choose one of the two."}
             return self._page(request, lambda csrf: self._consent_page(language, csrf, hidden, wrong), status=422)
         rater = arriving or ArrivingRater(self.service.study.spec.recruitment.platform)
+        secret = cookie(request, START_COOKIE)
+        token = await self.service.in_thread(lambda: token_for(self.service, secret, rater))
         try:
             arrival = await self.service.arrive(
                 request.scope,
                 rater,
                 language=language,
                 per_minute=self.service.starts_per_minute,
-                token=token_for(cookie(request, START_COOKIE), rater),
+                token=token,
             )
         except Crowded as crowded:
             again = {name: value for name, value in values.items() if name != "csrf"}
