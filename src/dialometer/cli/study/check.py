@@ -10,7 +10,6 @@ import typer
 
 from dialometer.cli.options import AsJson, StudyDir
 from dialometer.model.file_names import DATABASE_FILE
-from dialometer.model.recruitment import money
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,6 +172,7 @@ def _show_protocol(study: Study, numbers: Protocol) -> None:
 
     from dialometer.cli.console import results
     from dialometer.model.item import KIND_WORDS
+    from dialometer.model.recruitment import money
 
     def known(value: object, unit: str = "") -> str:
         return (
