@@ -219,3 +219,22 @@ def test_people_are_not_mixed_with_simulated_raters(tmp_path, make_site):
         assert set(re.findall(r'/items/[^"]+">[^<]+</a></th><td class="count">(\d+)</td>', ada.page)) == {str(n)}
         assert {row["rater"] for row in rows_of(ada, "/studies/likert/texts")} <= numbers[group]
     assert not numbers["simulated"] & numbers["people"]
+
+
+def test_every_rater_and_item_of_live_conversations_has_a_page(tmp_path, make_site):
+    """Turns of a chat name no system, those of an arena do; the pages of raters who talked once failed on it."""
+    for name in ("chat", "arena"):
+        folder = tmp_path / "studies" / name
+        copy_template(name, folder)
+        freeze(load_study(folder), folder, datetime.now(UTC))
+        command("simulate", folder, "--raters", 1, "--careless", 0)
+    ada = make_site(StudyFolders(parent=str(tmp_path / "studies"))).owner()
+    for name in ("chat", "arena"):
+        (rater,) = rows_of(ada, f"/studies/{name}/raters")
+        assert ada.get(f"/studies/{name}/raters/1").status == 200
+        assert "Conversations" in ada.text
+        judged = [row["item"] for row in rows_of(ada, f"/studies/{name}/items") if row["done"] == "1"]
+        assert judged
+        for item in judged:
+            assert ada.get(f"/studies/{name}/items/{item}").status == 200
+        assert int(rater["judgments"]) > 0
