@@ -214,8 +214,9 @@ def write_headline(headline: Headline) -> WrittenHeadline:
     confidence = (
         f"{write_confidence(estimate.confidence)} confidence interval {words.interval}" if words.interval else ""
     )
-    p = float(estimate.details.get("p_adjusted", estimate.p_value))  # as in the tables of confirmatory tests
-    test = "" if math.isnan(p) else write_p(p)
+    # As in the tables of confirmatory tests. A report that was read from its file has None for what is no number.
+    p = estimate.details.get("p_adjusted", estimate.p_value)
+    test = "" if p is None or math.isnan(p) else write_p(float(p))
     return WrittenHeadline(
         words.value, "" if is_percent else estimate.unit, confidence, test, words.notes, is_known=True
     )
