@@ -185,7 +185,9 @@ def test_headlines_in_words():
     elo = write_headline(Headline("x", Estimate(1512.3, 9, "Elo", 1480, 1544, unit="Elo"), ""))
     assert (elo.value, elo.unit) == ("1,512", "Elo")
     untested = Estimate(0.0, 4, "t-test", unit="points", details={"p_adjusted": None})
-    assert write_headline(Headline("x", untested, "")).test == "", "as a report from its file has a p-value that is none"
+    assert write_headline(Headline("x", untested, "")).test == "", (
+        "as a report from its file has a p-value that is none"
+    )
     assert not write_headline(Headline("x", None, "")).is_known
     assert write_headline(Headline("x", unknown("m", "why"), "")).notes == ("why",)
     assert as_sentence("the file is gone") == "The file is gone."
