@@ -176,7 +176,7 @@ def test_the_rule_excludes_and_the_report_says_what_that_changed(study, report):
 def test_the_preregistration_states_the_rule(dialometer, study):
     dialometer("preregister", "s")
     text = (study / "s" / "preregistration.md").read_text(encoding="utf-8")
-    assert "**few numbers** keeps the rater out of the analysis (at least: 5)" in text
+    assert "- **Few numbers**: at least: 5. The rater is excluded from the analysis." in text
 
 
 @pytest.mark.slow
