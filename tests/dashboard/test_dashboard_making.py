@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import threading
 import zipfile
 from pathlib import Path
 
@@ -11,9 +12,12 @@ from dashboard_cases import KEY
 
 from commands import run
 from dialometer.design.load import load_study
-from dialometer.design.lock import read_lock
+from dialometer.design.lock import freeze, read_lock, verify
 from dialometer.design.templates import all_about_templates, template_folder, template_names
+from dialometer.design.versions import Versions
+from dialometer.errors import DialometerError
 from dialometer.storage.access.audit_log import AuditLog
+from dialometer.web.dashboard.pages import making
 from dialometer.web.dashboard.running_studies import StudyFolders
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -130,6 +134,35 @@ def test_files_stay_in_their_folder(ada, studies_folder, name):
         "/studies/likert/files/.serving.json",
     ):
         assert ada.get(path).status == 404
+
+
+def test_what_is_saved_while_a_study_is_frozen_does_not_change_it(ada, studies_folder, monkeypatch):
+    """Items take seconds to read: whoever began to save them before the freezing would write over a frozen study."""
+    make(ada, "films", "likert")
+    folder = studies_folder / "films"
+    said = []
+
+    def save():
+        with pytest.raises(DialometerError, match="a frozen study is not changed") as caught:
+            Versions(folder).save("consent.md", b"other", "bob", 1)
+        said.append(caught.value)
+
+    saving = threading.Thread(target=save)
+
+    def freeze_slowly(*words):
+        saving.start()
+        saving.join(0.3)
+        assert saving.is_alive(), "it waits until the study is frozen"
+        return freeze(*words)
+
+    monkeypatch.setattr(making, "freeze", freeze_slowly)
+    before = (folder / "consent.md").read_bytes()
+    ada.post("/studies/films/freeze")
+    saving.join(20)
+    assert len(said) == 1
+    assert "Frozen." in ada.text
+    assert (folder / "consent.md").read_bytes() == before
+    assert verify(load_study(folder), folder)
 
 
 def test_freezing_and_starting(ada, site, studies_folder):

@@ -21,6 +21,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
+from dialometer.design.lock import LOCK_FILE
 from dialometer.errors import DialometerError
 
 fcntl: Any
@@ -80,6 +81,14 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
+def refuse_frozen(folder: Path) -> None:
+    """Raises where a study has been frozen: it would no longer be what its lock says, and not open again."""
+    if (folder / LOCK_FILE).exists():
+        raise DialometerError(
+            "a frozen study is not changed", remedy="copy it to a new study, or make a new version on the command line"
+        )
+
+
 class SavedMeanwhile(DialometerError):
     """The file is no longer as it was when somebody began to edit it."""
 
@@ -95,8 +104,8 @@ class Versions:
         self._folder = folder / FOLDER
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One save at a time, in this process and in others of this machine."""
+    def locked(self) -> Iterator[None]:
+        """One save at a time, or the freezing of the study, in this process and in others of this machine."""
         self._folder.mkdir(exist_ok=True)
         with _one_at_a_time, (self._folder / LOCK).open("a") as lock:
             if fcntl is not None:
@@ -126,13 +135,14 @@ class Versions:
             return None
 
     def save(self, file: str, content: bytes | None, by: str, at_ms: int, base: str = "") -> None:
-        """Writes a file, or removes it where the content is None; what was there before is kept first.
+        """Writes a file of a draft, or removes it where the content is None; what was there before is kept first.
 
         With ``base``, the hash of what was edited or :data:`NO_FILE`, nothing is written over anything else:
         :class:`SavedMeanwhile`.
         """
         path = self._study / file
-        with self._locked():
+        with self.locked():
+            refuse_frozen(self._study)
             before = path.read_bytes() if path.is_file() else None
             if before == content:
                 return

@@ -82,16 +82,11 @@ def _export(study: Study, language: str, path: Path) -> None:
 
 def _import(study: Study, folder: Path, language: str, path: Path) -> None:
     from dialometer.cli.console import results
-    from dialometer.design.lock import LOCK_FILE
-    from dialometer.design.versions import Versions
-    from dialometer.errors import DialometerError
+    from dialometer.design.versions import Versions, refuse_frozen
     from dialometer.exchange.translators.units import file_content, take_over
     from dialometer.model.study import translation_file
 
-    if (folder / LOCK_FILE).exists():
-        raise DialometerError(
-            "a frozen study is not changed", remedy="copy it to a new study, or freeze it anew with --new-version"
-        )
+    refuse_frozen(folder)
     taken = take_over(study, language, path.name, path.read_bytes())
     Versions(folder).save(
         translation_file(language), file_content(study, language, taken), "command line", time.time_ns() // 1_000_000

@@ -20,7 +20,7 @@ from dialometer.design.load import STUDY_FILE, load_study
 from dialometer.design.lock import LOCK_FILE, freeze
 from dialometer.design.protocol import protocol
 from dialometer.design.templates import TemplateAbout, all_about_templates, copy_template, template_folder
-from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, merged, write_whole
+from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, merged, refuse_frozen, write_whole
 from dialometer.errors import DialometerError
 from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
 from dialometer.flow.study_check import without_errors
@@ -372,8 +372,9 @@ def delete(dashboard: Dashboard, request: PageRequest) -> Response:
 def freeze_study(dashboard: Dashboard, request: PageRequest) -> Response:
     """Freezes a draft that has no errors; from then on it is not changed, and waits to be started."""
     folder = editable_folder(dashboard, request)
-    study = without_errors(*dashboard.studies.checked(request.study))
-    version = freeze(study, folder, datetime.now(UTC))
+    with Versions(folder).locked():  # nobody saves between the check and the lock
+        study = without_errors(*dashboard.studies.checked(request.study))
+        version = freeze(study, folder, datetime.now(UTC))
     try:
         running = dashboard.studies.running(request.study)
     except DialometerError:
@@ -392,10 +393,7 @@ def editable_folder(dashboard: Dashboard, request: PageRequest) -> Path:
     """The folder of a draft that may be changed here."""
     folders = dashboard.studies.folders
     folder = folders.folder(request.study)
-    if (folder / LOCK_FILE).exists():
-        raise DialometerError(
-            "a frozen study is not changed", remedy="copy it to a new study, or make a new version on the command line"
-        )
+    refuse_frozen(folder)
     if folders.is_named(request.study):
         raise DialometerError(
             "this study was opened to raters on the command line", remedy="change its folder and start the server again"
