@@ -24,6 +24,7 @@ from dialometer.folder_files import (
     read_text_inside,
 )
 from dialometer.model.dialogue import clean_text
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.item import Item
 from dialometer.model.study import Items, Study, StudySpec
 from dialometer.quality import RULES
@@ -33,8 +34,6 @@ from dialometer.registry import Registry, did_you_mean
 from dialometer.scales import SCALES
 from dialometer.scales.choice import Choice
 from dialometer.scales.text import Text
-
-STUDY_FILE = "study.yaml"
 
 
 def load_study(folder: Path | str) -> Study:

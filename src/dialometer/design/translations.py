@@ -23,6 +23,7 @@ from dialometer.design.positions import Positioned, parse_yaml
 from dialometer.errors import DialometerError, Problem, UnknownName
 from dialometer.folder_files import MAX_LIST_BYTES, FileRefused, read_text_inside
 from dialometer.model.dialogue import clean_text
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Study, StudySpec, translation_file
 from dialometer.model.translation import Translation, study_texts
 from dialometer.registry import did_you_mean
@@ -180,7 +181,7 @@ def translation_problems(study: Study, study_file: Positioned, places: Mapping[s
         line, column = study_file.at(("items", "translated"))
         message = "marks in translated items cannot be compared: each language has its own words"
         remedy = "leave items as they are, or make one study for each language"
-        problems.append(Problem(message, remedy, "study.yaml", line, column, "items.translated"))
+        problems.append(Problem(message, remedy, STUDY_FILE, line, column, "items.translated"))
     for language in spec.languages[1:]:
         file = translation_file(language)
         texts = translated_texts(study, language)

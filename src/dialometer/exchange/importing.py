@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dialometer.design.load import STUDY_FILE, check_study, load_study
+from dialometer.design.load import check_study, load_study
 from dialometer.design.lock import fingerprint, verify
 from dialometer.errors import DialometerError, ImportFileError, ReadError, StorageError
 from dialometer.exchange.columns import check_roles
@@ -23,6 +23,7 @@ from dialometer.exchange.import_rules import RulesApplied, apply_rules
 from dialometer.exchange.matching import MatchedFile
 from dialometer.exchange.records import AnswerRecord, Record
 from dialometer.exchange.study_draft import PARTS, StudyDraft, WrittenStudy, write_study
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Study
 from dialometer.readers.containers.columnar import is_columnar, parts_of
 from dialometer.readers.json_records import first_record

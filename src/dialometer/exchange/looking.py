@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dialometer.design.load import STUDY_FILE
 from dialometer.errors import DialometerError, Problem, ReadError
 from dialometer.exchange.columns import Columns
 from dialometer.exchange.exports.export_folder import read_manifest
@@ -20,6 +19,7 @@ from dialometer.exchange.importing import columns_of, format_of
 from dialometer.exchange.rating_table import RATING_ROLES
 from dialometer.exchange.records import AnswerRecord, JudgmentRecord
 from dialometer.model.dialogue import Dialogue, Role
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.values import BOTH_BAD, CANNOT_TELL, TIE, is_missing, to_number
 from dialometer.readers import read_dialogues
 from dialometer.readers.containers.columnar import is_columnar

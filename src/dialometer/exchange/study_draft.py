@@ -29,6 +29,7 @@ from dialometer.exchange.records import (
 )
 from dialometer.exchange.scale_guess import Scale, guess_scales
 from dialometer.model.dialogue import NO_TEXT, Turn
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.values import ObservedValues
 from dialometer.readers.turn_parts import turn_as_json
 from dialometer.scales import SCALES
@@ -287,7 +288,7 @@ def write_study(draft: StudyDraft, folder: Path, name: str, sources: Sequence[st
             where=", ".join(sources),
             remedy="correct the names of criteria, scales and systems",
         ) from error
-    (folder / "study.yaml").write_text(text, encoding="utf-8")
+    (folder / STUDY_FILE).write_text(text, encoding="utf-8")
     lines = [json.dumps(item, ensure_ascii=False) for item in writer.items()]
     (folder / "items.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     words = {"title": spec["title"], "files": ", ".join(sources)}
@@ -298,7 +299,7 @@ def write_study(draft: StudyDraft, folder: Path, name: str, sources: Sequence[st
     )
     return WrittenStudy(
         name=spec["name"],
-        files=("study.yaml", "items.jsonl", *_TEXTS),
+        files=(STUDY_FILE, "items.jsonl", *_TEXTS),
         kind=writer.kind,
         systems=tuple(system["name"] for system in spec["systems"]),
         n_items=len(has_text),

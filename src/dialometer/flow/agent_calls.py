@@ -11,12 +11,12 @@ from dialometer.agents.calling import Caller, WrongOption, keys_of
 from dialometer.agents.chat_model import ChatModel
 from dialometer.agents.interface import Agent, Reply, timed
 from dialometer.agents.wizard import Wizard
-from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import parse_yaml
 from dialometer.errors import AgentError, Problem
 from dialometer.flow.agents import build_agent
 from dialometer.folder_files import read_text_inside
 from dialometer.model.dialogue import Turn
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Study
 
 MESSAGE = "Hello! Please answer in one short sentence."

@@ -19,11 +19,11 @@ from dialometer.agents.calling import Caller
 from dialometer.agents.generator import GeneratorAgent
 from dialometer.agents.retriever import RetrieverAgent
 from dialometer.agents.wizard import SuggestingAgent, Wizard
-from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import Positioned, explain, parse_yaml
 from dialometer.errors import Problem
 from dialometer.folder_files import read_text_inside
 from dialometer.model.dialogue import Turn
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.judges import Agent as Declared
 from dialometer.model.live import Live
 from dialometer.model.study import Study, System

@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from dialometer.errors import Problem, StudyError
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.registry import did_you_mean
 
 SOURCE = "en"
@@ -118,7 +119,7 @@ def wording_problems(wording: Mapping[str, str]) -> list[Problem]:
         base, form = _split_form(key)
         if base not in known or (form and not isinstance(known[base], Mapping)):
             problems.append(
-                Problem(f"no page has a text '{key}'", did_you_mean(key, list(known)), "study.yaml", field="wording")
+                Problem(f"no page has a text '{key}'", did_you_mean(key, list(known)), STUDY_FILE, field="wording")
             )
             continue
         stray = placeholders(text) - placeholders(known[base])
@@ -128,7 +129,7 @@ def wording_problems(wording: Mapping[str, str]) -> list[Problem]:
                 Problem(
                     f"the text '{key}' cannot fill in {', '.join(f'{{{name}}}' for name in sorted(stray))}",
                     f"it knows: {fits}",
-                    "study.yaml",
+                    STUDY_FILE,
                     field="wording",
                 )
             )

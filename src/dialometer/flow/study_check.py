@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from dialometer.agents.access import AgentAccess
-from dialometer.design.load import STUDY_FILE, check_study
+from dialometer.design.load import check_study
 from dialometer.design.lock import verify
 from dialometer.design.positions import parse_yaml
 from dialometer.errors import Problem, StudyError
 from dialometer.flow.agents import agent_problems
 from dialometer.flow.language import wording_problems
 from dialometer.folder_files import read_text_inside
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Study, translation_file
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dialometer.errors import Problem, StudyError
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.qualifications import Between, Qualifications
 from dialometer.recruit.names import COUNTRIES, LANGUAGES, names_of
 from dialometer.recruit.rater_list import read_rater_list
@@ -124,4 +125,4 @@ def _field_of(filter_id: str) -> str:
 
 
 def _problem(message: str, remedy: str, field: str) -> Problem:
-    return Problem(message, remedy, "study.yaml", field=f"recruitment.qualifications.{field}")
+    return Problem(message, remedy, STUDY_FILE, field=f"recruitment.qualifications.{field}")

@@ -41,6 +41,7 @@ from dialometer.design.protocol import protocol, shown_words
 from dialometer.errors import DialometerError
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.item import KIND_WORDS
 from dialometer.model.quality import QualityRule
 from dialometer.model.recruitment import money
@@ -75,7 +76,7 @@ def planned_raters(study: Study) -> int:
     if n is None:
         raise DialometerError(
             "the study does not say how many raters it plans for",
-            where="study.yaml",
+            where=STUDY_FILE,
             remedy="give recruitment.quota, or --raters",
         )
     return n

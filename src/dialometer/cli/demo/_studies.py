@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dialometer.model.file_names import STUDY_FILE
+
 REPORTS = "reports"
 STUDIES = "studies"
 SEED = 1
@@ -131,7 +133,7 @@ def add_chat(folder: Path) -> bool:
     if importlib.util.find_spec("xllamacpp") is None:
         return False
     copy_template("chat", folder)
-    path = folder / "study.yaml"
+    path = folder / STUDY_FILE
     spec = parse_yaml(path.read_text(encoding="utf-8"), "").data
     for system, prompt in zip(spec["systems"], PROMPTS, strict=True):
         system["agent"] = {"type": "local", "options": {"system_prompt": prompt, "max_tokens": 80}}

@@ -18,6 +18,7 @@ from dialometer.cli.learn._shared import (
     read_experts,
 )
 from dialometer.cli.options import Address, AsJson, Cache, Device, EngineName, Seed, with_option_groups
+from dialometer.model.file_names import STUDY_FILE
 
 
 def add_to(app: typer.Typer) -> None:
@@ -57,7 +58,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.learned.experiments.rating_values import lowest, noisy_page, noisy_rows, value_ratings
         from dialometer.neural.engines import engine_of
 
-        if is_flagged and not (ratings / "study.yaml").exists():
+        if is_flagged and not (ratings / STUDY_FILE).exists():
             raise DialometerError("--flag needs the folder of a study", where=str(ratings), remedy="leave --flag out")
         rated = source.read(ratings).rated
         experts = read_experts(pairs, rated)

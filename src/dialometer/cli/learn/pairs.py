@@ -10,6 +10,7 @@ import typer
 
 from dialometer.cli.learn._shared import RatingOptions, RatingsPath, media_left_out
 from dialometer.cli.options import AsJson, Seed, with_option_groups
+from dialometer.model.file_names import STUDY_FILE
 
 if TYPE_CHECKING:
     from dialometer.learned.data.sampled_pairs import PairRules, SampledPairs
@@ -129,7 +130,7 @@ def _write(out: Path, sampled: SampledPairs, rules: PairRules, n_experts: int, s
     content = study_file(sampled, rules, name=study_name(out.name, "experts"), n_experts=n_experts, source=source)
     out.mkdir(parents=True, exist_ok=True)
     head = "# Pairs of dialogues for experts to compare; written by `dialometer learn pairs`.\n"
-    (out / "study.yaml").write_text(head + yaml_text(content), encoding="utf-8")
+    (out / STUDY_FILE).write_text(head + yaml_text(content), encoding="utf-8")
     rows = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in pair_items(sampled))
     (out / "items.jsonl").write_text(rows, encoding="utf-8")
     for file, words in (("consent", CONSENT), ("instructions", INSTRUCTIONS), ("debriefing", DEBRIEFING)):

@@ -11,6 +11,7 @@ import typer
 
 from dialometer.cli.learn._shared import RatingOptions, RatingsPath, media_left_out
 from dialometer.cli.options import AsJson, Seed, with_option_groups
+from dialometer.model.file_names import STUDY_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +103,7 @@ def _write(out: Path, rows: Sequence[RatedDialogue], n_experts: int, seed: int, 
     out.mkdir(parents=True, exist_ok=True)
     head = "# Dialogues rated highly by their users, for experts to rate again; written by `dialometer learn rerate`.\n"
     content = _study_file(study_name(out.name, "rerate"), len(rows), n_experts, seed, source)
-    (out / "study.yaml").write_text(head + yaml_text(content), encoding="utf-8")
+    (out / STUDY_FILE).write_text(head + yaml_text(content), encoding="utf-8")
     items = [
         {
             "id": f"dialogue-{number:03d}",

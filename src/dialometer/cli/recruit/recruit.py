@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, Database, StudyDir, open_study
 from dialometer.cli.recruit._platform import platform_commands
+from dialometer.model.file_names import STUDY_FILE
 
 
 def _address(text: str) -> str:
@@ -104,7 +105,7 @@ def invite(
     if study.spec.recruitment.platform != "invite":
         raise DialometerError(
             f"the study recruits by '{study.spec.recruitment.platform}'",
-            where="study.yaml",
+            where=STUDY_FILE,
             remedy="set recruitment: {platform: invite}",
         )
     target = out or people.with_name(f"{people.stem}-links.csv")
@@ -167,7 +168,7 @@ def links(
     if not parameter:
         raise DialometerError(
             f"the links of the platform '{recruitment.platform}' name nobody",
-            where="study.yaml",
+            where=STUDY_FILE,
             remedy="set recruitment: {platform: redirect}",
         )
     target = out or people.with_name(f"{people.stem}-links.csv")
@@ -222,7 +223,7 @@ def adjudicators(
     study = open_study(folder)
     if study.spec.adjudication is None:
         raise DialometerError(
-            "the study has no adjudication", where="study.yaml", remedy="declare it, such as adjudication: {raters: 2}"
+            "the study has no adjudication", where=STUDY_FILE, remedy="declare it, such as adjudication: {raters: 2}"
         )
     expires = str(now_ms() // 1000 + days * 86_400) if days else ""
     with open_store(folder, database) as store:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dialometer.model.file_names import STUDY_FILE
+
 if TYPE_CHECKING:
     from dialometer.retrieval.knowledge_base import KnowledgeBase
     from dialometer.retrieval.labels.crowd_ratings import CrowdRatings
@@ -64,7 +66,7 @@ def write_study(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DialometerError(f"'{folder}' exists and is not an empty folder", remedy="choose another name")
     source = template_folder(TEMPLATE)
-    study = parse_yaml((source / "study.yaml").read_text(encoding="utf-8"), "").data
+    study = parse_yaml((source / STUDY_FILE).read_text(encoding="utf-8"), "").data
     n_questions = len({item["metadata"]["question"] for item in items})
     study |= {
         "name": name,
@@ -85,7 +87,7 @@ def write_study(
         }
     ]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "study.yaml").write_text(HEADER + yaml_text(study), encoding="utf-8")
+    (folder / STUDY_FILE).write_text(HEADER + yaml_text(study), encoding="utf-8")
     rows = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
     (folder / "items.jsonl").write_text(rows, encoding="utf-8")
     shutil.copyfile(source / "consent.md", folder / "consent.md")

@@ -18,7 +18,7 @@ ACCOUNTS = "dashboard"
 
 def studies_in(folder: Path, database: str) -> StudyFolders | None:
     """The studies of a folder that holds several; None where it is the folder of one study, or of none."""
-    from dialometer.design.load import STUDY_FILE
+    from dialometer.model.file_names import STUDY_FILE
     from dialometer.web.dashboard.running_studies import StudyFolders
 
     if not folder.is_dir() or (folder / STUDY_FILE).is_file():

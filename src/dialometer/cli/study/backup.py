@@ -37,10 +37,9 @@ def add_to(app: typer.Typer) -> None:
         identifiers of raters: keep them as safe as the study itself.
         """
         from dialometer.cli.study._several_studies import studies_in
-        from dialometer.design.load import STUDY_FILE
         from dialometer.errors import DialometerError, NotEnoughData
         from dialometer.exchange.backups.packing import make_backup
-        from dialometer.model.file_names import DATABASE_FILE
+        from dialometer.model.file_names import DATABASE_FILE, STUDY_FILE
 
         several = studies_in(folder, database)
         if several is not None:

@@ -10,6 +10,7 @@ import typer
 
 from dialometer.cli.audit import log_action
 from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
+from dialometer.model.file_names import STUDY_FILE
 
 if TYPE_CHECKING:
     from dialometer.model.study import Study
@@ -92,7 +93,7 @@ def _apply_retention(study: Study, store: Store, folder: Path, at_ms: int, *, is
     if promise.identifiers_days is None and promise.answers_days is None:
         raise DialometerError(
             "the study promises no time after which anything is erased",
-            where="study.yaml",
+            where=STUDY_FILE,
             remedy="declare privacy: {identifiers_days: 30} or privacy: {answers_days: 3650}",
         )
     due = due_now(study, store, at_ms)

@@ -266,8 +266,8 @@ def _need_provider_library() -> None:
 
 def _study_folders(folders: list[Path], database: str, accounts: str) -> StudyFolders:
     """What the folders are: one study, several of them, or the folder that holds them."""
-    from dialometer.design.load import STUDY_FILE
     from dialometer.errors import DialometerError
+    from dialometer.model.file_names import STUDY_FILE
     from dialometer.web.dashboard.live_report import REPORT_FORMATS
     from dialometer.web.dashboard.running_studies import ACCOUNTS_FILES, RESERVED, StudyFolders, is_name
 

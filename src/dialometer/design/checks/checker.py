@@ -8,10 +8,9 @@ from typing import Literal
 from dialometer.design.positions import Path, Positioned
 from dialometer.errors import Problem
 from dialometer.model.design import Change
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Question, Study
 from dialometer.registry import did_you_mean
-
-STUDY_FILE = "study.yaml"
 
 
 class Checker:

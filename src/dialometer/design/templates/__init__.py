@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dialometer.errors import DialometerError, UnknownName
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.registry import did_you_mean
 
 _HERE = Path(__file__).parent
@@ -15,7 +16,7 @@ _HERE = Path(__file__).parent
 
 def template_names() -> list[str]:
     """All templates in alphabetical order."""
-    return sorted(folder.name for folder in _HERE.iterdir() if (folder / "study.yaml").is_file())
+    return sorted(folder.name for folder in _HERE.iterdir() if (folder / STUDY_FILE).is_file())
 
 
 def template_folder(name: str) -> Path:

@@ -16,12 +16,13 @@ from typing import Any
 
 from dialometer._version import __version__
 from dialometer.design.edit_yaml import yaml_text
-from dialometer.design.load import STUDY_FILE, load_study
+from dialometer.design.load import load_study
 from dialometer.design.lock import LOCK_FILE, freeze, read_lock
 from dialometer.design.positions import parse_yaml
 from dialometer.errors import DialometerError
 from dialometer.exchange.exports.export_folder import sha256_of
 from dialometer.folder_files import is_file
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Study
 from dialometer.quality.block_list import BlockList
 from dialometer.readers.containers.unpacking import DAMAGED, Allowance, read_entry, stays_inside, unpack

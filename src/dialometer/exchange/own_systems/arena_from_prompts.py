@@ -12,6 +12,7 @@ from dialometer.design.positions import parse_yaml
 from dialometer.errors import DialometerError
 from dialometer.exchange.own_systems.study_of_kind import written_from
 from dialometer.exchange.own_systems.system_outputs import plain_name, read_prompts
+from dialometer.model.file_names import STUDY_FILE
 
 SUFFIXES = (".txt", ".md")
 MOST_PER_RATER = 4
@@ -74,10 +75,10 @@ def arena_from_prompts(prompts: Path, declared: Mapping[str, Any], folder: Path)
 
     def change(folder: Path) -> None:
         n_given = min(MOST_PER_RATER, len(texts))
-        spec = parse_yaml((folder / "study.yaml").read_text(encoding="utf-8"), "").data
+        spec = parse_yaml((folder / STUDY_FILE).read_text(encoding="utf-8"), "").data
         spec |= _changes(spec, declared, names, n_given)
         head = "# A live arena of your own systems: raters write to two of them at once and vote.\n"
-        (folder / "study.yaml").write_text(head + yaml_text(spec), encoding="utf-8")
+        (folder / STUDY_FILE).write_text(head + yaml_text(spec), encoding="utf-8")
         items = "".join(json.dumps(_item(*entry), ensure_ascii=False) + "\n" for entry in texts.items())
         (folder / "items.jsonl").write_text(items, encoding="utf-8")
         _write_texts(folder, n_given)

@@ -26,6 +26,7 @@ from dialometer.exchange.own_systems.study_of_kind import (
     written_from,
 )
 from dialometer.exchange.own_systems.system_outputs import SystemOutputs, read_outputs
+from dialometer.model.file_names import STUDY_FILE
 
 TEMPLATES = ("compare", "pairs", "anchoring")
 """Those whose texts fit any domain, or whose texts are adapted here."""
@@ -66,7 +67,7 @@ def study_from_outputs(
     more: list[Path] = []
 
     def change(folder: Path) -> None:
-        path = folder / "study.yaml"
+        path = folder / STUDY_FILE
         adapt = {"anchoring": _anchoring, "pairs": _pairs}.get(template, _compare)
         path.write_text(
             adapt(_own_systems(path.read_text(encoding="utf-8"), outputs, about), outputs), encoding="utf-8"

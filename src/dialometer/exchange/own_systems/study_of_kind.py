@@ -21,6 +21,7 @@ from dialometer.design.templates import copy_template
 from dialometer.errors import DialometerError, StudyError
 from dialometer.exchange.own_systems.dialogue_outputs import holds_responses, holds_systems, read_rated_dialogues
 from dialometer.exchange.own_systems.system_outputs import SystemOutputs, read_outputs
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.stats.ranking.style import style_counts
 
 WORDS_PER_S = 4.0  # reading with care
@@ -267,9 +268,9 @@ def write_study(name: str, folder: Path, own: Mapping[str, Any], items: Sequence
     kind = KINDS[name]
 
     def change(folder: Path) -> None:
-        spec = parse_yaml((folder / "study.yaml").read_text(encoding="utf-8"), "").data
+        spec = parse_yaml((folder / STUDY_FILE).read_text(encoding="utf-8"), "").data
         spec |= _changes(name, kind, spec, own, items)
-        (folder / "study.yaml").write_text(f"# {kind.description}\n{yaml_text(spec)}", encoding="utf-8")
+        (folder / STUDY_FILE).write_text(f"# {kind.description}\n{yaml_text(spec)}", encoding="utf-8")
         rows = (json.dumps(item, ensure_ascii=False) + "\n" for item in items)
         (folder / "items.jsonl").write_text("".join(rows), encoding="utf-8")
         _write_texts(folder, kind, _who_answers(own) if name == "chat" else "")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from dialometer.errors import DialometerError, NotEnoughData, Problem, ReadError
 from dialometer.model.dialogue import Dialogue, Turn
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.values import is_missing, to_number
 from dialometer.readers import read_dialogues
 from dialometer.readers.participants import RATING, SYSTEM_KEYS, USER_KEYS, name_in
@@ -136,7 +137,7 @@ def read_ratings(
     path = Path(path)
     if not path.exists():
         raise DialometerError("there is nothing here", where=str(path), remedy="check the name of the file or folder")
-    if path.is_dir() and (path / "study.yaml").exists():
+    if path.is_dir() and (path / STUDY_FILE).exists():
         from dialometer.learned.data.rated_study import study_ratings  # noqa: PLC0415 (databases only for studies)
 
         rated = study_ratings(path, criterion=criterion, database=database)

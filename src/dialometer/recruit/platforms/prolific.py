@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from dialometer.errors import Problem, StudyError
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Study
 from dialometer.recruit.platform import (
     BonusPayment,
@@ -235,7 +236,7 @@ def _problems(study: Study, address: str, places: int | None) -> list[Problem]:
     problems = []
 
     def lacks(message: str, remedy: str, field: str) -> None:
-        problems.append(Problem(message, remedy, "study.yaml", field=f"recruitment.{field}"))
+        problems.append(Problem(message, remedy, STUDY_FILE, field=f"recruitment.{field}"))
 
     if recruitment.platform != "prolific":
         lacks(f"the study recruits by '{recruitment.platform}'", "set platform: prolific", "platform")

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Self
 
 from dialometer.agents.access import AgentAccess
-from dialometer.design.load import STUDY_FILE
 from dialometer.design.lock import LOCK_FILE
 from dialometer.errors import DialometerError, Problem, StorageError
 from dialometer.flow.study_check import check_all, open_study, without_errors
 from dialometer.folder_files import is_inside
-from dialometer.model.file_names import DATABASE_FILE, SIMULATION_FILE
+from dialometer.model.file_names import DATABASE_FILE, SIMULATION_FILE, STUDY_FILE
 from dialometer.model.study import Study
 from dialometer.storage.safety.start import refuse_foreign_log, refuse_lost_answers
 from dialometer.storage.store import Store

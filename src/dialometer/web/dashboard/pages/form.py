@@ -12,12 +12,12 @@ from starlette.responses import Response
 from dialometer.agents import AGENTS
 from dialometer.design.edit_yaml import edited
 from dialometer.design.library import PLACES, insert, library
-from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import parse_yaml
 from dialometer.design.protocol import protocol
 from dialometer.design.schema import study_schema
 from dialometer.design.versions import BothChanged, SavedMeanwhile, Version, Versions, hash_of, merged_values
 from dialometer.errors import DialometerError, Problem
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Texts
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.making import both_changed, editable_folder, is_own_file, save_edited, who_saved

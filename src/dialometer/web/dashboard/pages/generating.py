@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from dialometer.agents.access import AgentAccess
-from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import explain, parse_yaml
 from dialometer.design.versions import FOLDER
 from dialometer.errors import DialometerError, StudyError
@@ -24,6 +23,7 @@ from dialometer.exchange.own_systems.system_outputs import read_prompts
 from dialometer.flow.agents import problems_of_systems
 from dialometer.flow.responding import KEPT_SUFFIX, Responding, RespondingSystems
 from dialometer.flow.spending import CHARACTERS_PER_TOKEN
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import System
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
 from dialometer.web.dashboard.jobs import Progress, job_state, refuse_twice, stop_job

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from starlette.responses import FileResponse, JSONResponse, Response
 
-from dialometer.design.load import STUDY_FILE, load_study
+from dialometer.design.load import load_study
 from dialometer.design.lock import LOCK_FILE, freeze
 from dialometer.design.protocol import protocol
 from dialometer.design.templates import TemplateAbout, all_about_templates, copy_template, template_folder
@@ -24,6 +24,7 @@ from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, merged
 from dialometer.errors import DialometerError
 from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
 from dialometer.flow.study_check import without_errors
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.readers.containers.encodings import UTF8, encoding_of
 from dialometer.readers.recordings import copy_media
 from dialometer.readers.study_media import media_files

@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from starlette.responses import HTMLResponse, Response
 
 from dialometer.design.edit_yaml import edited
-from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import parse_yaml
 from dialometer.design.versions import FOLDER, SavedMeanwhile, Versions, hash_of
 from dialometer.errors import DialometerError, Problem, ProblemsError
@@ -30,6 +29,7 @@ from dialometer.exchange.own_systems.item_columns import (
 from dialometer.exchange.own_systems.study_with_items import with_items
 from dialometer.model.analysis_plan import Analysis
 from dialometer.model.design import Design
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.item import KIND_WORDS, Item, ItemKind
 from dialometer.model.study import Study, StudySpec, System
 from dialometer.scales.text import Text

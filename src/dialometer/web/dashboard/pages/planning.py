@@ -13,11 +13,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from dialometer.design.load import STUDY_FILE
 from dialometer.design.protocol import protocol
 from dialometer.design.versions import hash_of
 from dialometer.errors import DialometerError
 from dialometer.flow.study_check import without_errors
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.jobs import JobState, Progress, Stopped, job_state, stop_job
 from dialometer.web.dashboard.pages.making import editable_folder

@@ -10,7 +10,6 @@ from pathlib import Path
 from starlette.responses import Response
 
 from dialometer.design.edit_yaml import edited
-from dialometer.design.load import STUDY_FILE
 from dialometer.design.positions import parse_yaml
 from dialometer.design.translations import (
     TranslatedText,
@@ -24,6 +23,7 @@ from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, state_
 from dialometer.errors import DialometerError
 from dialometer.exchange.translators.units import ENDINGS, file_content, for_translators, take_over
 from dialometer.flow.language import is_right_to_left, languages, nearest_language, own_name
+from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Study, translation_file
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.pages.making import changed_lines, editable_folder
