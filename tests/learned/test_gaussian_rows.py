@@ -89,6 +89,12 @@ def test_the_command_prints_and_keeps_the_table(tmp_path, rated):
     assert best["n_runs"] == 2
     assert "tfidf-ridge" in best["differences"]
     assert (tmp_path / "out" / "table.md").read_text().count("| row |") == len(found)
+    assert (
+        (tmp_path / "out" / "table.md")
+        .read_text()
+        .startswith("Accuracies in %, means over splits ± one standard error")
+    )
     again = result_of(*arguments)
     assert again.exit_code == 0
     assert "the best" in again.stdout
+    assert "the pairs of all splits together" in again.stdout

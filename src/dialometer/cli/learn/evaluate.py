@@ -173,6 +173,11 @@ def _splits(out: Path, rated: Sequence[RatedDialogue], n: int, seed: int) -> dic
 
 
 TITLES = {"grouped": "New users or blocks", "files": "A file held out", "bots": "A bot held out"}
+LEGEND = (
+    "Accuracies in %, means over splits ± one standard error, on held-out pairs of dialogues; gap: how many points their ratings "
+    "lie apart. The last columns are differences, paired over splits. The 95% confidence interval is that of the first column with "
+    "the pairs of all splits together (bootstrap over dialogues), which need not be the mean over splits"
+)
 EXPECTED = {
     "grouped": "Expected accuracy for new users",
     "files": "Expected accuracy for another file, such as a later day",
@@ -193,7 +198,7 @@ def _print_result(out: Path, tables: dict[str, list[AblationLine]], n_rated: int
     )
 
     text = "\n".join(f"## {TITLES[name]}\n\n{evaluation_markdown(lines)}" for name, lines in tables.items())
-    (out / TABLE_FILE).write_text(text, encoding="utf-8")
+    (out / TABLE_FILE).write_text(f"{LEGEND}.\n\n{text}", encoding="utf-8")
     if as_json:
         typer.echo(json.dumps({name: [record(line) for line in lines] for name, lines in tables.items()}, indent=1))
         return
@@ -208,8 +213,7 @@ def _print_result(out: Path, tables: dict[str, list[AblationLine]], n_rated: int
         interval = f"{100 * (best.low or 0):.1f} to {100 * (best.high or 0):.1f}"
         results.print(f"{EXPECTED[name]}: [bold]{best.value:.1%}[/] (95% interval {interval})", soft_wrap=True)
     results.print(
-        f"\n{n_rated:,} rated dialogues. Accuracies in %, ± one standard error over splits; expected is that of the best recipe on "
-        "pairs three points or more apart and of about the same length.",
+        f"\n{n_rated:,} rated dialogues. {LEGEND}; the expected accuracy is that of the best recipe.",
         soft_wrap=True,
     )
     results.print(f"Splits, scores and tables are in {out}.")
