@@ -398,6 +398,17 @@ def test_judgments_that_are_all_excluded_are_not_called_missing(likert, quick):
     assert "have completed it, not counting 3 excluded raters." in unfinished(by_hand)
 
 
+def test_raters_who_did_not_reach_the_end_are_said_to_count(likert, quick):
+    data = quick(likert, n_raters=3)
+    first = data.sessions["rater"][0]
+    left = pl.when(pl.col("rater") == first).then(pl.lit("active")).otherwise("state").alias("state")
+    data = dataclasses.replace(data, sessions=data.sessions.with_columns(left))
+    assert "2 of " in unfinished(data)
+    assert unfinished(data).endswith("have completed it; judgments of 1 other count too.")
+    section = next(section for section in analyse(likert, data, n_resamples=100).sections if section.name == "raters")
+    assert section.paragraphs[0].startswith("3 raters gave judgments that count, 1 of them without reaching the end.")
+
+
 def test_who_was_excluded_is_listed_where_all_were(likert, quick):
     data = quick(likert, n_raters=3)
     (first, second, third) = sorted(data.judgments["rater"].unique())

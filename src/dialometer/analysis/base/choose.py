@@ -79,7 +79,9 @@ def _progress(data: StudyData) -> tuple[str, str]:
         apart = f", not counting {n_of(n_out, 'excluded rater')}" if n_out else ""
         verb = "has" if n_completed == 1 else "have"
         done = f"{n_completed} of {n_of(numbers.n_raters, 'rater')}"
-        return done, f"The study is not finished: {done} {verb} completed it{apart}."
+        n_open = data.n_not_finished()
+        more = f"; judgments of {n_of(n_open, 'other')} count too" if n_open else ""
+        return done, f"The study is not finished: {done} {verb} completed it{apart}{more}."
     wanted = data.study.spec.design.judgments_per_item
     if wanted is not None and len(data.judgments):
         per_item = data.judgments.group_by("item").agg(pl.col("rater").n_unique())

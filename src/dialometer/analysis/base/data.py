@@ -131,6 +131,12 @@ class StudyData:
         """Used sessions that went to the end; only these have a duration that means something."""
         return self.used_sessions().filter(pl.col("state") == "completed")
 
+    def n_not_finished(self) -> int:
+        """How many raters have not reached the end and yet gave judgments that count; what was imported has no end."""
+        is_open = (pl.col("state") != "completed") & (pl.col("source") != "imported")
+        given = self.rated["rater"].unique().to_list()
+        return self.used_sessions().filter(is_open & pl.col("rater").is_in(given))["rater"].n_unique()
+
     def raters_by_finish(self) -> list[str]:
         """Raters whose judgments count and who went to the end, in the order in which they finished."""
         ended = pl.col("started_at_ms") + (1000 * pl.col("duration_s").fill_null(0)).cast(pl.Int64)

@@ -110,7 +110,9 @@ def raters_section(data: StudyData, options: Options) -> Section:
     suspicious = [place for place, why in enumerate(reasons) if why]
     suspicious.sort(key=lambda place: -len(reasons[place]))
     parts: list[Table | Figure] = []
-    paragraphs = [f"{n_of(len(frame), 'rater')} gave judgments that count. Pseudonyms are those of the export."]
+    n_open = data.n_not_finished()
+    these = f", {n_open:,} of them without reaching the end" if n_open else ""
+    paragraphs = [f"{n_of(len(frame), 'rater')} gave judgments that count{these}. Pseudonyms are those of the export."]
     if suspicious:
         paragraphs.append(
             f"{n_of(len(suspicious), 'rater')} should be checked; nobody is excluded for this alone. To exclude a rater, "
