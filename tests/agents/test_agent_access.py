@@ -206,6 +206,18 @@ def test_agents_that_suggest_to_a_wizard_are_checked_like_any_other(tmp_path):
     assert [p.field for p in problems] == [f"systems.0.agent.options.suggest.{place}" for place in places]
 
 
+def test_models_that_suggest_to_a_wizard_have_prices_too(tmp_path):
+    copy_template("wizard", tmp_path / "study")
+    path = tmp_path / "study" / "study.yaml"
+    spec = yaml.safe_load(path.read_text(encoding="utf-8"))
+    model = {"type": "openai", "options": {"base_url": "https://models.example/v1", "model": "m1"}}
+    for suggest, problems in (([model], []), ([], ["live.prices.m1", "live.budget"])):
+        spec["systems"][0]["agent"] = {"type": "wizard", "options": {"suggest": suggest}}
+        spec["live"] = {"prices": {"m1": {"input": 1, "output": 2}}, "budget": 5}
+        path.write_text(yaml.safe_dump(spec), encoding="utf-8")
+        assert [problem.field for problem in agent_problems(load_study(tmp_path / "study"))] == problems
+
+
 def test_what_is_not_allowed_is_a_problem_of_the_study_with_its_line(tmp_path):
     copy_template("chat", tmp_path / "study")
     path = tmp_path / "study" / "study.yaml"

@@ -6,7 +6,7 @@ trained model is handed the function that loads it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,10 +140,20 @@ def _problems_of_agent(
     return problems
 
 
+def _models(options: Mapping[str, Any]) -> Iterator[str]:
+    """The models that an agent asks, and those of agents that suggest to a wizard."""
+    if model := options.get("model"):
+        yield str(model)
+    suggest = options.get("suggest")
+    for suggesting in suggest if isinstance(suggest, list) else ():
+        own = suggesting.get("options") if isinstance(suggesting, dict) else None
+        yield from _models(own) if isinstance(own, dict) else ()
+
+
 def _price_problems(systems: Sequence[System], live: Live, source: Positioned) -> list[Problem]:
     """Prices of models that no system uses, and models without a price where a budget needs it."""
-    asked = (system.agent.options.get("model") for system in systems if system.agent is not None)
-    models = list(dict.fromkeys(str(model) for model in asked if model))
+    asked = (model for system in systems if system.agent is not None for model in _models(system.agent.options))
+    models = list(dict.fromkeys(asked))
     problems = []
     for name in live.prices:
         if name not in models:
