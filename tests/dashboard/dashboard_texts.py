@@ -9,7 +9,6 @@ from pathlib import Path
 import dialometer
 from dialometer.design.load import load_study
 from dialometer.design.pairs import RULES
-from dialometer.design.schema import study_schema
 from dialometer.design.templates import all_about_templates, template_folder
 from dialometer.errors import DialometerError
 from dialometer.exchange.exports.inventory import EXPLAINED, NOT_STORED
@@ -23,7 +22,7 @@ from dialometer.web.dashboard.dashboard import GROUP_WORDS
 from dialometer.web.dashboard.numbers import over_time
 from dialometer.web.dashboard.pages.after import pay
 from dialometer.web.dashboard.pages.control import _STATES
-from dialometer.web.dashboard.pages.form import STEPS
+from dialometer.web.dashboard.pages.form import STEPS, form_schema
 from dialometer.web.dashboard.pages.quality import ACTIONS, WHEN
 from dialometer.web.dashboard.pages.raters import STATES
 from dialometer.web.dashboard.pages.studies import SCREEN_WORDS
@@ -147,7 +146,7 @@ def of_lists() -> set[str]:
 def of_schema() -> set[str]:
     """Labels and help of the form."""
     found: set[str] = set()
-    waiting = [{key: study_schema()[key] for key in ("properties", "$defs")}]
+    waiting = [{key: form_schema()[key] for key in ("properties", "$defs")}]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):

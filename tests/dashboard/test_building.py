@@ -230,6 +230,46 @@ def test_pairs_are_written_turn_by_turn(ada, parent):
     assert path.read_text() != "", "nothing is saved by looking"
 
 
+def test_two_people_who_edit_pairs_lose_nothing(ada, parent):
+    copy_template("strategies", parent / "mine")
+    path = parent / "mine" / "items.jsonl"
+    before = [json.loads(line) for line in path.read_text().splitlines()]
+
+    def opened(line):
+        page = ada.get(f"/studies/mine/pairs/{line}").page
+        item = before[line - 1]
+        typed = {
+            "base": re.search(r'name="base" value="([0-9a-f]+)"', page)[1],
+            "id": item["id"],
+            "block": item.get("block", ""),
+        }
+        for side in ("a", "b"):
+            typed |= {f"{side}.system": item[side]["system"], f"{side}.outcome": item[side].get("outcome", "")}
+            for number, turn in enumerate(item[side]["turns"]):
+                typed |= {
+                    f"speaker.{number}": turn["speaker"],
+                    f"was.{number}": str(number),
+                    f"{side}.{number}": turn["text"],
+                }
+        return typed
+
+    first, mine, same = opened(1), opened(3), opened(3)
+    ada.post("/studies/mine/pairs/1", {**first, "_do": "remove"})
+    ada.post("/studies/mine/pairs/3", {**mine, "b.1": "Mine."})
+    assert f"Saved the pair {before[2]['id']}." in ada.text
+    ada.post("/studies/mine/pairs/3", {**same, "b.1": "Also mine."})
+    assert "Somebody else changed this pair." in ada.text
+    assert "Also mine." in ada.page
+    after = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [item["id"] for item in after] == [item["id"] for item in before[1:]]
+    assert after[1]["b"]["turns"][1]["text"] == "Mine."
+    base = re.search(r'name="base" value="([0-9a-f]+)"', ada.page)[1]
+    assert 'action="/dashboard/studies/mine/pairs/2"' in ada.page
+    ada.post("/studies/mine/pairs/2", {**same, "base": base, "b.1": "Also mine."})
+    after = [json.loads(line) for line in path.read_text().splitlines()]
+    assert after[1]["b"]["turns"][1]["text"] == "Also mine."
+
+
 def test_a_new_pair_begins_with_its_control(ada, parent):
     copy_template("strategies", parent / "talks")
     path = parent / "talks" / "items.jsonl"
@@ -316,14 +356,21 @@ def test_power_is_simulated_on_request(ada, parent, monkeypatch):
     assert done["state"] == "done", done
     assert done["result"]["answer"] in ada.get("/studies/mine/form/analysis").text
     assert "The study was changed since" not in ada.text
+    assert 'name="raters" value="10, 20"' in ada.page
     assert done["result"]["answer"] in ada.get("/studies/mine/freeze").text
-    ada.post("/studies/mine/form/study", {"seed": "77"})
-    assert "The study was changed since" in ada.get("/studies/mine/form/analysis").text
+    assert "The study was changed since" not in ada.text
+    items = parent / "mine" / "items.jsonl"
+    items.write_text(items.read_text().replace("?", "!", 1))
+    for page in ("form/analysis", "freeze"):
+        assert "The study was changed since" in ada.get(f"/studies/mine/{page}").text
 
 
 def test_freezing_shows_what_it_fixes(ada, parent):
     copy_template("likert", parent / "mine")
+    text = parent / "mine" / "consent.md"
+    text.write_text(text.read_text() + "\nIt is about my systems.\n")
     ada.get("/studies/mine/freeze")
+    assert ada.text.count("read whether it fits your study") == 2, "instructions and debriefing are as copied"
     for said in ("Rules, Retrieval, Neural", "45.00 USD in all", "(primary)", "2 gold items", "It cannot be undone"):
         assert said in ada.text
     path = parent / "mine" / "study.yaml"

@@ -7,12 +7,11 @@ import pytest
 from dialometer.design.edit_yaml import edited
 from dialometer.design.load import load_study
 from dialometer.design.positions import parse_yaml
-from dialometer.design.schema import study_schema
 from dialometer.design.templates import copy_template, template_folder, template_names
-from dialometer.web.dashboard.pages.form import STEPS, keys_of
+from dialometer.web.dashboard.pages.form import STEPS, form_schema, keys_of
 from dialometer.web.dashboard.study_form import FormError, StudyForm
 
-SCHEMA = study_schema()
+SCHEMA = form_schema()
 KEYS = list(SCHEMA["properties"])
 BARE = {"name": "x", "dialometer": 1, "title": "x", "seed": 1, "items": {"kind": "responses"}, "scales": {}}
 
@@ -76,6 +75,8 @@ def _add_entries(form, wanted, path):
     """Presses "Add" as often as the wanted data has entries that are groups."""
     for key, value in wanted.items() if isinstance(wanted, dict) else enumerate(wanted):
         place = f"{path}.{key}" if path else str(key)
+        if place.startswith("systems.") and isinstance(value, dict) and "type" in value:  # it decides on the options
+            assert form.take([place.partition(".")[0]], {f"{place}.type": value["type"]}) == {}
         field = form._find(place)
         if field is not None and field.kind in ("list", "map"):
             names = list(value) if isinstance(value, dict) else range(len(value))
@@ -93,6 +94,36 @@ def _add_entries(form, wanted, path):
 
 def test_each_key_has_its_step():
     assert sorted(key for step in STEPS for key in keys_of(step)) == sorted(set(KEYS) - {"dialometer", "name"})
+
+
+def test_an_agent_has_the_fields_of_its_type():
+    data = {
+        "systems": [{"name": "a", "agent": {"type": "http", "options": {"url": "http://a.example", "replyfield": "x"}}}]
+    }
+    form = StudyForm(SCHEMA, data)
+    paths = {leaf.path.rpartition("options.")[2]: leaf for leaf in leaves(form.fields(["systems"])[0])}
+    assert {"url", "reply_field", "timeout_s", "replyfield"} <= set(paths)
+    assert paths["url"].is_required
+    assert (
+        form.take(["systems"], {"systems.0.agent.options.replyfield": "", "systems.0.agent.options.reply_field": "x"})
+        == {}
+    )
+    assert data["systems"][0]["agent"]["options"] != form.data["systems"][0]["agent"]["options"]
+    assert form.data["systems"][0]["agent"]["options"] == {"url": "http://a.example", "reply_field": "x"}
+    form.take(["systems"], {"systems.0.agent.type": "of_a_plug_in"})
+    [options] = [leaf for leaf in leaves(form.fields(["systems"])[0]) if leaf.path.endswith("options")]
+    assert options.kind == "yaml"
+
+
+def test_every_field_says_what_it_is():
+    """In the form and in the reference; a field whose value is a constant needs no words."""
+    for name, part in SCHEMA["$defs"].items():
+        for key, field in part.get("properties", {}).items():
+            assert "const" in field or "$ref" in field or field.get("description"), f"{name}.{key}"
+    assert all("$ref" in field or field.get("description") for field in SCHEMA["properties"].values())
+    kinds = [field for field in StudyForm(SCHEMA, BARE).fields(["scales", "quality"]) for _, field in field.kinds]
+    assert kinds
+    assert all(kinds)
 
 
 def test_what_cannot_be_read_is_told_at_its_field():

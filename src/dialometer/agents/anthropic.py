@@ -27,7 +27,9 @@ class Anthropic(ChatModel):
     base_url: Annotated[str, AfterValidator(is_address)] = Field(
         default="https://api.anthropic.com/v1", description="Address up to /v1."
     )
-    temperature: float | None = Field(default=None, ge=0, le=1)
+    temperature: float | None = Field(
+        default=None, ge=0, le=1, description="How freely the model chooses its words; 0 always takes the likeliest."
+    )
     max_tokens: int = Field(ge=1, description="Longest response, in tokens; these endpoints require it.")
     api_key_env: str = Field(default="ANTHROPIC_API_KEY", description="Name of the environment variable with the key.")
     version: str = Field(default="2023-06-01", description="Version of the interface (anthropic-version).")

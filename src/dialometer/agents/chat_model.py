@@ -54,9 +54,11 @@ class ChatModel(Caller):
     """A language model. Its key is read from the environment variable ``api_key_env``; a server of one's own needs none."""
 
     base_url: Annotated[str, AfterValidator(is_address)] = Field(description="Where the provider or server is.")
-    model: str = Field(min_length=1)
+    model: str = Field(min_length=1, description="Name of the model, as its provider calls it.")
     system_prompt: str = Field(default="", description="Instructions for the model before the conversation.")
-    temperature: float | None = Field(default=None, ge=0, le=2)
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="How freely the model chooses its words; 0 always takes the likeliest."
+    )
     max_tokens: int | None = Field(default=None, ge=1, description="Longest response, in tokens.")
     api_key_env: str = Field(default="", description="Name of the environment variable with the key.")
     timeout_s: float = Field(default=120.0, gt=0, le=600, description="Seconds for a response, further tries included.")

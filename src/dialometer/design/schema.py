@@ -35,6 +35,8 @@ def study_schema() -> dict[str, Any]:
     assignment = definitions["Design"]["properties"]["assignment"]
     rules = definitions["Assignment"]["properties"]["rule"]["enum"]
     assignment["anyOf"] = [{"$ref": assignment.pop("$ref")}, {"type": "string", "enum": rules}]
+    for key, change in definitions["Change"]["properties"].items():
+        change["description"] = definitions["Presentation"]["properties"][key]["description"]
     names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
     definitions["Analysis"]["properties"]["judges"]["anyOf"] += [{"type": "string"}, names]
     definitions["Recruitment"]["properties"]["platform"]["enum"] = PLATFORMS.names()

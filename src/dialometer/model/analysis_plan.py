@@ -13,9 +13,11 @@ from dialometer.model.part import Name, Part
 class Comparison(Part):
     """A comparison declared before data are collected."""
 
-    name: Name
-    between: Literal["systems", "factor", "items"] = "systems"
-    factor: str | None = None
+    name: Name = Field(description="Short name used in tables and reports.")
+    between: Literal["systems", "factor", "items"] = Field(
+        default="systems", description="Whether systems, levels of a factor or items are compared."
+    )
+    factor: str | None = Field(default=None, description="Which factor, where its levels are compared.")
     levels: list[str] = Field(default_factory=list, description="Which systems or levels; all by default.")
     criteria: list[str] = Field(default_factory=list, description="Which criteria; all by default.")
     blocks: list[str] = Field(default_factory=list, description="Which blocks; all by default.")
@@ -32,7 +34,7 @@ class Comparison(Part):
     reference: str | None = Field(
         default=None, description="The system (or level) that the others must not be inferior to."
     )
-    hypothesis: str = ""
+    hypothesis: str = Field(default="", description="What you expect, in a sentence for the report.")
     expected: list[str] = Field(
         default_factory=list,
         description="The direction of the hypothesis, as 'a > b': a gets higher ratings or is chosen more often than b. "
@@ -79,7 +81,9 @@ class Analysis(Part):
     """What is declared in advance: the confirmatory analysis."""
 
     primary: str | None = Field(default=None, description="Name of the comparison that decides the study.")
-    comparisons: list[Comparison] = Field(default_factory=list)
+    comparisons: list[Comparison] = Field(
+        default_factory=list, description="What is compared, decided before the first answer."
+    )
     subgroups: list[str] = Field(default_factory=list, description="Questions whose answers split the raters.")
     bins: dict[str, list[float]] = Field(
         default_factory=dict,
@@ -97,9 +101,13 @@ class Analysis(Part):
         default=None,
         description="Judges that correct people's estimates; a name or a list of names suffices. People alone by default.",
     )
-    correction: Literal["holm", "benjamini-hochberg", "none"] = "holm"
-    confidence: float = Field(default=0.95, gt=0.5, lt=1)
-    n_resamples: int = Field(default=2000, ge=100)
+    correction: Literal["holm", "benjamini-hochberg", "none"] = Field(
+        default="holm", description="How p-values of several comparisons are corrected."
+    )
+    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="Confidence level of the confidence intervals.")
+    n_resamples: int = Field(
+        default=2000, ge=100, description="How often data are resampled for confidence intervals; more takes longer."
+    )
     zeros: Literal["exclude", "half_minimum", "error"] = Field(
         default="half_minimum", description="What the logarithm does with magnitude estimates that are zero."
     )

@@ -94,8 +94,8 @@ class Change(Part):
 class Level(Part):
     """One level of a factor and what it changes."""
 
-    name: Name
-    label: str = ""
+    name: Name = Field(description="Short name used in tables and reports.")
+    label: str = Field(default="", description="Name for reports; the short name by default.")
     set: Change = Field(default_factory=Change, description="What this level changes in what a rater sees.")
     quota: int | None = Field(default=None, ge=0, description="At most this many raters at this level.")
 
@@ -107,8 +107,8 @@ _BARE_FACTORS = ("anchor", "layout", "text", "system_prompt", "tools", "word_cou
 class Factor(Part):
     """A between-subject factor: each rater is given one of its levels."""
 
-    name: Name
-    label: str = ""
+    name: Name = Field(description="Short name used in tables and reports.")
+    label: str = Field(default="", description="Name for reports; the short name by default.")
     levels: list[Level] = Field(
         min_length=2, description="At least two; for anchor, layout, text and the like bare names suffice."
     )
@@ -169,8 +169,12 @@ class Assignment(Part):
 class Design(Part):
     """Who sees what, in which order, how often."""
 
-    factors: list[Factor] = Field(default_factory=list)
-    blocks: list[Block] = Field(default_factory=list)
+    factors: list[Factor] = Field(
+        default_factory=list, description="What differs between raters: each gets one level of every factor."
+    )
+    blocks: list[Block] = Field(
+        default_factory=list, description="Parts of the session that every rater passes through."
+    )
     items_per_rater: Annotated[int, Field(ge=1)] | Literal["all", "unlimited"] = Field(
         default="all", description="All items, a fixed number, or as many as the rater likes."
     )
@@ -193,14 +197,21 @@ class Design(Part):
     )
     quota_per: Literal["study", "condition", "cell"] = Field(
         default="study",
-        description="Whether that number is per study or per condition (`cell` is the earlier name of `condition`).",
+        description="Whether judgments per item are counted over the whole study or in each condition (`cell` is the earlier "
+        "name of `condition`).",
     )
-    block_order: Literal["fixed", "random", "williams"] = "williams"
-    item_order: Order = "random"
+    block_order: Literal["fixed", "random", "williams"] = Field(
+        default="williams", description="Order of the blocks: as written, random, or balanced over raters (williams)."
+    )
+    item_order: Order = Field(
+        default="random", description="Order of the items: as in the file, or drawn for each rater."
+    )
     system_order: Literal["fixed", "random", "counterbalanced"] = Field(
         default="random", description="Order of responses and sides of pairs, drawn per rater and item."
     )
-    criterion_order: Order = "fixed"
+    criterion_order: Order = Field(
+        default="fixed", description="Order of the criteria: as written, or drawn for each rater."
+    )
     stale_after_minutes: float = Field(
         default=120, gt=0, description="An idle session's slots are given away after this time."
     )

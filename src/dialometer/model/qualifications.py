@@ -14,8 +14,8 @@ LanguageLevel = Literal["A1", "A2", "B1", "B2", "C1", "C2"]
 class Between(Part):
     """A range of a platform's own filter."""
 
-    at_least: float | None = None
-    at_most: float | None = None
+    at_least: float | None = Field(default=None, description="Lower end of the range.")
+    at_most: float | None = Field(default=None, description="Upper end of the range.")
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Between:

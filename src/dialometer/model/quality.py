@@ -34,10 +34,10 @@ class Finding:
 class CheckQuestion(Part):
     """A question with its right answer."""
 
-    name: Name
-    question: RaterText = Field(min_length=1)
+    name: Name = Field(description="Short name used in tables and reports.")
+    question: RaterText = Field(min_length=1, description="The question as raters read it.")
     scale: str = Field(description="Name of one of the scales.")
-    answer: str | int | float | list[str]
+    answer: str | int | float | list[str] = Field(description="The right answer, as it is stored.")
 
     def in_words(self) -> str:
         """The question with its right answer."""

@@ -23,7 +23,7 @@ class Recruitment(Part):
     platform: str = Field(default="link", description="Where raters come from: a registered recruiting platform.")
     quota: int | None = Field(default=None, ge=1, description="Raters wanted in all.")
     pay_cents: int = Field(default=0, ge=0, description="Pay for a finished session, in hundredths of the currency.")
-    currency: str = Field(default="USD", min_length=3, max_length=3)
+    currency: str = Field(default="USD", min_length=3, max_length=3, description="Three letters, such as USD or EUR.")
     fee_percent: float = Field(default=0, ge=0, description="What the platform takes on top of the pay.")
     minutes: float | None = Field(
         default=None, gt=0, description="Length announced to raters; estimated from the items by default."
@@ -31,8 +31,8 @@ class Recruitment(Part):
     description: str = Field(
         default="", description="What raters read about the study on the platform; the title by default."
     )
-    completion_code: str = ""
-    screen_out_code: str = ""
+    completion_code: str = Field(default="", description="Code that tells the platform that a rater has finished.")
+    screen_out_code: str = Field(default="", description="Code that tells the platform that a rater was screened out.")
     screen_out_pay_cents: int = Field(
         default=0, ge=0, description="Pay for raters who are screened out, in hundredths of the currency."
     )

@@ -57,7 +57,11 @@ class System(Part):
 class Items(Part):
     """Where the items are and what kind they are."""
 
-    kind: ItemKind = Field(description="responses, transcript_pair, dialogue, candidate, chat or arena.")
+    kind: ItemKind = Field(
+        description="What an item is. responses: single responses to a shared context; transcript_pair: two whole transcripts; "
+        "dialogue: one whole dialogue; candidate: a candidate answer to a context; chat: a live dialogue; arena: a live dialogue "
+        "with two systems side by side."
+    )
     file: str = Field(default="items.jsonl", description="JSON Lines file beside study.yaml, one item per line.")
     pairs: Literal["controlled", "free", "dialogues"] = Field(
         default="free",
@@ -107,12 +111,12 @@ REASON_SCALE = "text"
 class Criterion(Part):
     """One thing a rater judges."""
 
-    name: Name
+    name: Name = Field(description="Short name used in tables and reports.")
     question: RaterText = Field(min_length=1, description="The question as raters read it.")
     definition: RaterText = Field(default="", description="What the criterion means; shown in the instructions.")
-    label: RaterText = ""
+    label: RaterText = Field(default="", description="Heading that raters read; made from the name by default.")
     scale: str = Field(description="Name of one of the scales.")
-    is_required: bool = True
+    is_required: bool = Field(default=True, description="Whether raters must answer.")
     reason: Literal["optional", "required"] | None = Field(
         default=None, description="Whether raters are asked for a reason in their own words; not by default."
     )
@@ -140,12 +144,12 @@ class Criterion(Part):
 class Question(Part):
     """One question of a questionnaire."""
 
-    name: Name
-    text: RaterText = Field(min_length=1)
+    name: Name = Field(description="Short name used in tables and reports.")
+    text: RaterText = Field(min_length=1, description="The question as raters read it.")
     label: str = Field(default="", description="Short name for reports; made from the name by default.")
     scale: str = Field(description="Name of one of the scales.")
-    help: RaterText = ""
-    is_required: bool = True
+    help: RaterText = Field(default="", description="A sentence below the question.")
+    is_required: bool = Field(default=True, description="Whether raters must answer.")
     accept: list[str | int | float | bool] | None = Field(
         default=None, description="Screening questions: the answers with which a rater may continue."
     )
@@ -157,9 +161,13 @@ class Question(Part):
 class Texts(Part):
     """Markdown files beside study.yaml."""
 
-    consent: TextFile = "consent.md"
-    instructions: TextFile = "instructions.md"
-    debriefing: TextFile = "debriefing.md"
+    consent: TextFile = Field(
+        default="consent.md", description="Text file that raters read before they agree to take part."
+    )
+    instructions: TextFile = Field(
+        default="instructions.md", description="Text file that raters read before the first item."
+    )
+    debriefing: TextFile = Field(default="debriefing.md", description="Text file that raters read at the end.")
 
 
 class Adjudication(Part):
@@ -188,9 +196,11 @@ class StudySpec(Part):
     """The whole of study.yaml."""
 
     dialometer: Literal[1] = Field(description="Version of the study file's form.")
-    name: Name
-    title: RaterText = Field(min_length=1)
-    description: str = ""
+    name: Name = Field(description="Short name of the study; part of the address that raters open.")
+    title: RaterText = Field(min_length=1, description="What raters read at the top of every page.")
+    description: str = Field(
+        default="", description="What the study is about, for reports and reviewers; raters do not read it."
+    )
     contact: str = Field(default="", description="Who answers raters' questions; shown in the pages.")
     authors: list[str] = Field(default_factory=list, description="Who is cited for the study and its data.")
     licence: str = Field(default="", description="Under which the data may be used (SPDX), such as CC-BY-4.0.")
@@ -204,18 +214,22 @@ class StudySpec(Part):
     speakers: dict[SpeakerName, Role] = Field(
         default={"User": "user", "Agent": "agent"}, description="Speakers in the items and their roles."
     )
-    systems: list[System] = Field(min_length=1)
+    systems: list[System] = Field(min_length=1, description="What is compared: systems, or versions of one.")
     items: Items
     arena: Arena = Field(default_factory=Arena)
-    scales: dict[str, SerializeAsAny[Scale]] = Field(min_length=1)
-    criteria: list[Criterion] = Field(min_length=1)
+    scales: dict[str, SerializeAsAny[Scale]] = Field(
+        min_length=1, description="How raters answer; criteria and questions name one of these."
+    )
+    criteria: list[Criterion] = Field(min_length=1, description="What raters are asked about each item.")
     texts: Texts = Field(default_factory=Texts)
     presentation: Presentation = Field(default_factory=Presentation)
     design: Design = Field(default_factory=Design)
-    screening: list[Question] = Field(default_factory=list)
-    pre_questionnaire: list[Question] = Field(default_factory=list)
-    post_questionnaire: list[Question] = Field(default_factory=list)
-    quality: list[SerializeAsAny[QualityRule]] = Field(default_factory=list)
+    screening: list[Question] = Field(default_factory=list, description="Questions that decide who may take part.")
+    pre_questionnaire: list[Question] = Field(default_factory=list, description="Questions before the first item.")
+    post_questionnaire: list[Question] = Field(default_factory=list, description="Questions after the last item.")
+    quality: list[SerializeAsAny[QualityRule]] = Field(
+        default_factory=list, description="Rules that find careless raters."
+    )
     judges: list[Judge] = Field(default_factory=list, description="Models and programs that judge beside people.")
     adjudication: Adjudication | None = Field(
         default=None, description="How disagreements between raters are settled; they are not by default."

@@ -20,9 +20,9 @@ class BlockList(QualityRule):
     """
 
     rule: Literal["block_list"] = "block_list"
-    action: Action = "screen_out"
+    action: Action = Field(default="screen_out", description="screen_out, exclude from the analysis, or flag.")
     file: str = Field(default="", description="Text file beside study.yaml, one identifier per line, # for remarks.")
-    raters: list[str] = Field(default_factory=list)
+    raters: list[str] = Field(default_factory=list, description="Identifiers of raters.")
     acts: ClassVar[Literal["arrival", "live", "end"]] = "arrival"
     withheld: ClassVar[frozenset[str]] = frozenset({"file", "raters"})
 

@@ -24,8 +24,8 @@ class Attention(QualityRule):
     """Attention checks are shown between items; so many wrong answers are allowed."""
 
     rule: Literal["attention"] = "attention"
-    checks: list[AttentionCheck] = Field(min_length=1)
-    n_allowed_failures: int = Field(default=0, ge=0)
+    checks: list[AttentionCheck] = Field(min_length=1, description="The questions, with their right answers.")
+    n_allowed_failures: int = Field(default=0, ge=0, description="How many wrong answers are allowed.")
     acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
 
     def in_words(self) -> str:
@@ -57,8 +57,8 @@ class Comprehension(QualityRule):
     """Comprehension checks follow the instructions; after so many attempts with a wrong answer the action follows."""
 
     rule: Literal["comprehension"] = "comprehension"
-    questions: list[CheckQuestion] = Field(min_length=1)
-    attempts: int = Field(default=2, ge=1)
+    questions: list[CheckQuestion] = Field(min_length=1, description="The questions, with their right answers.")
+    attempts: int = Field(default=2, ge=1, description="How often a rater may try.")
     acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
 
     def in_words(self) -> str:

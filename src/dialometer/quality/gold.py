@@ -19,12 +19,12 @@ from dialometer.quality import RULES
 class Acceptable(Part):
     """Which answers pass on one criterion (of one system, where the item shows several)."""
 
-    criterion: str
+    criterion: str = Field(description="Name of the criterion.")
     system: str = Field(default="", description="Only answers about this system; all by default.")
     point: str = Field(default="", description="One point of a checklist; one_of then says what it must be answered.")
-    at_least: float | None = None
-    at_most: float | None = None
-    one_of: list[str | int | float] | None = None
+    at_least: float | None = Field(default=None, description="Smallest number that passes.")
+    at_most: float | None = Field(default=None, description="Largest number that passes.")
+    one_of: list[str | int | float] | None = Field(default=None, description="Answers that pass.")
 
     @field_validator("one_of", mode="before")
     @classmethod
@@ -108,12 +108,12 @@ class Gold(QualityRule):
 
     rule: Literal["gold"] = "gold"
     items: list[str] | None = Field(default=None, description="Ids of the gold items; those marked gold by default.")
-    acceptable: list[Acceptable] = Field(min_length=1)
+    acceptable: list[Acceptable] = Field(min_length=1, description="Which answers pass, by criterion.")
     per_rater: int | None = Field(
         default=None, ge=1, description="Gold items each rater gets; all of the drawn ones by default."
     )
     positions: list[int] | Literal["random"] = Field(default="random", description="Their positions, counted from 1.")
-    n_allowed_failures: int = Field(default=0, ge=0)
+    n_allowed_failures: int = Field(default=0, ge=0, description="How many wrong answers are allowed.")
     acts: ClassVar[Literal["arrival", "live", "end"]] = "live"
 
     def in_words(self) -> str:

@@ -24,7 +24,9 @@ class StraightLining(QualityRule):
     """
 
     rule: Literal["straight_lining"] = "straight_lining"
-    share: float = Field(default=0.95, gt=0, le=1)
+    share: float = Field(
+        default=0.95, gt=0, le=1, description="Share of the same answers above which the rule applies."
+    )
     at_least_n: int = Field(default=10, ge=2, description="Fewer answers on a criterion are not looked at.")
 
     def in_words(self) -> str:

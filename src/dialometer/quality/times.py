@@ -19,8 +19,8 @@ class SessionTime(QualityRule):
     """The whole session must take at least and at most so long."""
 
     rule: Literal["session_time"] = "session_time"
-    at_least_s: float | None = Field(default=None, gt=0)
-    at_most_s: float | None = Field(default=None, gt=0)
+    at_least_s: float | None = Field(default=None, gt=0, description="Seconds that a session must take at least.")
+    at_most_s: float | None = Field(default=None, gt=0, description="Seconds that a session may take at most.")
     needs_whole_session: ClassVar[bool] = True
 
     @model_validator(mode="after")
@@ -55,7 +55,7 @@ class ScreenTime(QualityRule):
     """Item screens must be looked at for so long; a small share may be faster."""
 
     rule: Literal["screen_time"] = "screen_time"
-    at_least_s: float = Field(gt=0)
+    at_least_s: float = Field(gt=0, description="Seconds that a screen must be looked at.")
     share_allowed: float = Field(default=0.1, ge=0, lt=1, description="Share of screens that may be faster.")
 
     def in_words(self) -> str:

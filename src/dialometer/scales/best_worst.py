@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from dialometer.errors import AnswerError
 from dialometer.model.rater_text import RaterText
 from dialometer.model.scale import ChoiceForm, Scale, Value
@@ -16,11 +18,14 @@ from dialometer.scales import SCALES
 
 @SCALES.register("best_worst")
 class BestWorst(Scale):
-    """``{"best": name, "worst": name}``; the two differ."""
+    """The best and the worst of three or more responses.
+
+    Stored as ``{"best": name, "worst": name}``; the two differ.
+    """
 
     type: Literal["best_worst"] = "best_worst"
-    best_label: RaterText = "Best"
-    worst_label: RaterText = "Worst"
+    best_label: RaterText = Field(default="Best", description="Words above the best, as raters read them.")
+    worst_label: RaterText = Field(default="Worst", description="Words above the worst, as raters read them.")
     choice_form: ClassVar[ChoiceForm | None] = "ends"
     n_alternatives: ClassVar[tuple[int, int]] = (3, 99)
     seconds_per_answer: ClassVar[float] = 12.0

@@ -47,7 +47,10 @@ class ChecklistPoint(Part):
 
 @SCALES.register("checklist")
 class Checklist(Scale):
-    """``{point: yes, no or not_applicable}``; as a number the weighted share of met points in percent."""
+    """Points to be answered by yes or no, such as those of a rubric.
+
+    Stored as ``{point: yes, no or not_applicable}``; as a number the weighted share of met points in percent.
+    """
 
     type: Literal["checklist"] = "checklist"
     points: list[ChecklistPoint] = Field(min_length=1, description="The points in the order shown.")

@@ -19,7 +19,10 @@ MAX_OTHER_LENGTH = 200
 
 @SCALES.register("choice")
 class Choice(Scale):
-    """The chosen option as a string."""
+    """One of several options.
+
+    The chosen option as a string.
+    """
 
     type: Literal["choice"] = "choice"
     options: list[str] = Field(min_length=2, description="The options in the order shown.")

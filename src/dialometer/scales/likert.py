@@ -18,7 +18,10 @@ from dialometer.scales import SCALES
 
 @SCALES.register("likert")
 class Likert(Scale):
-    """Whole numbers from ``first`` upwards."""
+    """A rating scale with points, such as from 1 to 5.
+
+    Whole numbers from ``first`` upwards.
+    """
 
     type: Literal["likert"] = "likert"
     points: int = Field(default=5, ge=2, le=11, description="How many points the scale has.")

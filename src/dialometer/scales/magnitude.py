@@ -37,7 +37,10 @@ def in_digits(number: float) -> str:
 
 @SCALES.register("magnitude")
 class Magnitude(Scale):
-    """Free numbers. Whether raters see the modulus is decided by the condition's anchor, not here."""
+    """A number of the rater's own, in proportion to a standard (magnitude estimation).
+
+    Free numbers. Whether raters see the modulus is decided by the condition's anchor, not here.
+    """
 
     type: Literal["magnitude"] = "magnitude"
     modulus: float | None = Field(default=None, gt=0, description="The standard's value; none for free magnitudes.")

@@ -16,12 +16,17 @@ from dialometer.scales import SCALES
 
 @SCALES.register("multiple")
 class Multiple(Scale):
-    """The chosen options as a list, in the order of the study file."""
+    """Any of several options.
+
+    The chosen options as a list, in the order of the study file.
+    """
 
     type: Literal["multiple"] = "multiple"
-    options: list[str] = Field(min_length=2)
-    at_least: int = Field(default=0, ge=0)
-    at_most: int | None = Field(default=None, ge=1)
+    options: list[str] = Field(min_length=2, description="The options in the order shown.")
+    at_least: int = Field(default=0, ge=0, description="Fewest options that a rater must choose.")
+    at_most: int | None = Field(
+        default=None, ge=1, description="Most options that a rater may choose; no limit by default."
+    )
     seconds_per_answer: ClassVar[float] = 8.0
 
     @model_validator(mode="after")

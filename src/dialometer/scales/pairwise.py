@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from dialometer.errors import AnswerError
 from dialometer.model.scale import ChoiceForm, Scale, Value
@@ -16,12 +17,15 @@ from dialometer.scales import SCALES
 
 @SCALES.register("pairwise")
 class Pairwise(Scale):
-    """The chosen alternative's name, ``tie``, ``both_bad`` or ``cannot_tell``."""
+    """The better one of two, with or without ties.
+
+    The chosen alternative's name, ``tie``, ``both_bad`` or ``cannot_tell``.
+    """
 
     type: Literal["pairwise"] = "pairwise"
-    allow_tie: bool = False
-    allow_both_bad: bool = False
-    allow_cannot_tell: bool = False
+    allow_tie: bool = Field(default=False, description="Whether raters may say that both are equally good.")
+    allow_both_bad: bool = Field(default=False, description="Whether raters may say that both are bad.")
+    allow_cannot_tell: bool = Field(default=False, description="Whether raters may say that they cannot tell.")
     choice_form: ClassVar[ChoiceForm | None] = "one"
     n_alternatives: ClassVar[tuple[int, int]] = (2, 2)
     seconds_per_answer: ClassVar[float] = 6.0

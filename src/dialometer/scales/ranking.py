@@ -16,7 +16,10 @@ from dialometer.scales import SCALES
 
 @SCALES.register("ranking")
 class Ranking(Scale):
-    """A list of names from first to last. Without ``options`` the alternatives on the screen are ranked."""
+    """Responses or options in order, from first to last.
+
+    A list of names from first to last. Without ``options`` the alternatives on the screen are ranked.
+    """
 
     type: Literal["ranking"] = "ranking"
     options: list[str] | None = Field(

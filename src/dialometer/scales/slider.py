@@ -19,14 +19,17 @@ from dialometer.scales import SCALES
 
 @SCALES.register("slider")
 class Slider(Scale):
-    """Numbers between ``low`` and ``high``."""
+    """A slider between two ends.
+
+    Numbers between ``low`` and ``high``.
+    """
 
     type: Literal["slider"] = "slider"
-    low: float = 0
-    high: float = 100
-    step: float = Field(default=1, gt=0)
-    low_label: RaterText = ""
-    high_label: RaterText = ""
+    low: float = Field(default=0, description="Number at the low end.")
+    high: float = Field(default=100, description="Number at the high end.")
+    step: float = Field(default=1, gt=0, description="Distance between two positions.")
+    low_label: RaterText = Field(default="", description="Words at the low end.")
+    high_label: RaterText = Field(default="", description="Words at the high end.")
     level: ClassVar[Level] = "interval"
     seconds_per_answer: ClassVar[float] = 5.0
     scripts: ClassVar[tuple[str, ...]] = ("slider.js",)

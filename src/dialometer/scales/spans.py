@@ -37,7 +37,7 @@ _KEYS = ("turn", "start", "end", "quote", "category", "severity", "comment")
 class MarkCategory(Part):
     """One kind of thing that is marked."""
 
-    name: Name
+    name: Name = Field(description="Short name used in tables and reports.")
     label: str = Field(default="", description="The words raters choose; the name by default.")
     definition: RaterText = Field(default="", description="When to choose it; shown beside the text.")
 
@@ -49,7 +49,10 @@ class MarkCategory(Part):
 
 @SCALES.register("spans")
 class Spans(Scale):
-    """``{"n_words": 58, "marks": [{turn, start, end, text, category, severity, comment}]}``; no marks means no errors."""
+    """Words marked in a text, such as errors with their kind and severity.
+
+    Stored as ``{"n_words": 58, "marks": [{turn, start, end, text, category, severity, comment}]}``; no marks means no errors.
+    """
 
     type: Literal["spans"] = "spans"
     mark_categories: list[MarkCategory] = Field(min_length=1, description="What can be marked, in the order shown.")
@@ -64,7 +67,7 @@ class Spans(Scale):
     comments: Literal["none", "optional", "required"] = Field(
         default="optional", description="Whether a mark has a comment."
     )
-    max_marks: int = Field(default=50, ge=1, le=500)
+    max_marks: int = Field(default=50, ge=1, le=500, description="Most marks in one text.")
     level: ClassVar[Level] = "interval"
     marks_text: ClassVar[bool] = True
     no_answer: ClassVar[str] = "Please mark what is wrong, or say that you found nothing."

@@ -27,14 +27,19 @@ _REMARKS = (
 
 @SCALES.register("text")
 class Text(Scale):
-    """A cleaned string; with ``format`` integer or number, a number within its bounds."""
+    """An answer in the rater's own words, or a number that is typed.
+
+    A cleaned string; with ``format`` integer or number, a number within its bounds.
+    """
 
     type: Literal["text"] = "text"
-    multiline: bool = False
-    max_length: int = Field(default=2000, ge=1, le=100_000)
-    format: Literal["text", "integer", "number"] = "text"
-    minimum: float | None = None
-    maximum: float | None = None
+    multiline: bool = Field(default=False, description="Whether the field has several lines.")
+    max_length: int = Field(default=2000, ge=1, le=100_000, description="Most characters that can be typed.")
+    format: Literal["text", "integer", "number"] = Field(
+        default="text", description="What can be typed: any text, a whole number (integer), or a number."
+    )
+    minimum: float | None = Field(default=None, description="Smallest number accepted; no limit by default.")
+    maximum: float | None = Field(default=None, description="Largest number accepted; no limit by default.")
     pattern: str = Field(default="", description="Regular expression the whole text must match.")
     seconds_per_answer: ClassVar[float] = 15.0
     scripts: ClassVar[tuple[str, ...]] = ("writing.js",)

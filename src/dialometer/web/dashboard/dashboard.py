@@ -10,6 +10,7 @@ import hmac
 import importlib
 import math
 import pkgutil
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -212,6 +213,7 @@ class Templates:
             grouped=lambda n: f"{n:,}",
             plural=partial(counted, language),
             said=partial(said, language),
+            first_sentence=first_sentence,
             explained=partial(explained, language=language),
             percent=percent,
         )
@@ -272,6 +274,11 @@ def count(number: float | None) -> str:
 def plural(number: int, what: str) -> str:
     """A number with its noun: 1 rater, 2 raters."""
     return f"{count(number)} {what}{'' if number == 1 else 's'}"
+
+
+def first_sentence(text: str) -> str:
+    """What a docstring says first, without the marks of code."""
+    return re.split(r"(?<=\.)\s", text, maxsplit=1)[0].replace("``", "")
 
 
 def percent(share: float | None) -> str:

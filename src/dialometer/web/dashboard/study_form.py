@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dialometer.design.edit_yaml import is_same, yaml_text
@@ -46,8 +46,8 @@ class SpecField:
     is_required: bool = False
     is_given: bool = False
     children: tuple[SpecField, ...] = ()
-    kinds: tuple[str, ...] = ()
-    """What kinds of entries a list or map can hold, where there are several."""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """What kinds of entries a list or map can hold, where there are several, each with what it says about itself."""
     about: str = ""
     """What an entry is, in a word or two, for the line that is shown while it is folded."""
     is_one_enough: bool = False
@@ -109,8 +109,8 @@ class StudyForm:
             return next((alternatives[word] for word in words if word in alternatives), {"type": "object"})
         for one in map(self._resolved, schema.get("anyOf", ())):
             if isinstance(value, str) == (one.get("type") == "string"):
-                return one
-        return schema
+                return _fitting(one, value)
+        return _fitting(schema, value)
 
     def _field(self, schema: Schema, parent: Any, key: str | int, path: str, is_required: bool = False) -> SpecField:
         schema = self._resolved(schema)
@@ -129,6 +129,7 @@ class StudyForm:
         match self._kind(schema, value, str(key)):
             case "group":
                 part = self._part_of(schema, value)
+                base["help"] = base["help"] or part.get("description", "")
                 return SpecField(kind="group", about=_about(value), children=self._children(part, value, path), **base)
             case "list":
                 entries = [self._field(schema["items"], value, i, f"{path}.{i}") for i in range(len(value))]
@@ -185,7 +186,9 @@ class StudyForm:
     def _children(self, part: Schema, value: Any, path: str) -> tuple[SpecField, ...]:
         required = set(part.get("required", ()))
         known = part.get("properties", {})
-        return tuple(self._field(schema, value, key, f"{path}.{key}", key in required) for key, schema in known.items())
+        fields = [self._field(schema, value, key, f"{path}.{key}", key in required) for key, schema in known.items()]
+        others = [key for key in value if known and key not in known] if isinstance(value, dict) else []
+        return (*fields, *(self._field({}, value, key, f"{path}.{key}") for key in others))
 
     def _choices(self, schema: Schema, kind: Kind, key: str) -> dict[str, Any]:
         options = [str(one) for one in schema.get("enum", ())]
@@ -204,11 +207,11 @@ class StudyForm:
         ways = schema.get("anyOf", ())
         return {kind for way in ways for kind in self._types(way)} if ways else {str(schema.get("type", "string"))}
 
-    def _entry_kinds(self, schema: Schema) -> tuple[str, ...]:
+    def _entry_kinds(self, schema: Schema) -> tuple[tuple[str, str], ...]:
         schema = self._resolved(schema)
-        named = tuple(self._alternatives(schema))
-        words = [word for one in schema.get("anyOf", ()) for word in self._resolved(one).get("enum", ())]
-        return named or (("own", *words) if words else ())
+        named = tuple((name, part.get("description", "")) for name, part in self._alternatives(schema).items())
+        words = [(word, "") for one in schema.get("anyOf", ()) for word in self._resolved(one).get("enum", ())]
+        return named or ((("own", ""), *words) if words else ())
 
     # From what was typed back to data
 
@@ -363,6 +366,15 @@ class StudyForm:
         return None
 
 
+def _fitting(part: Schema, value: Any) -> Schema:
+    """A part with what it holds besides, by its conditions: the options of an agent depend on its type."""
+    for condition in part.get("allOf", ()):
+        named = {key: one.get("const") for key, one in condition.get("if", {}).get("properties", {}).items()}
+        if named and isinstance(value, dict) and all(value.get(key) == constant for key, constant in named.items()):
+            part = {**part, "properties": {**part["properties"], **condition["then"]["properties"]}}
+    return part
+
+
 def _copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copied(inner) for key, inner in value.items()}
@@ -379,7 +391,9 @@ def label_of(key: str) -> str:
     words = key.replace("_", " ")
     for start, said in (("n ", "number of "), ("is ", ""), ("may ", "raters may ")):
         words = said + words.removeprefix(start) if words.startswith(start) else words
-    if words.endswith(" s"):
+    if words.endswith(" per s"):
+        words += "econd"
+    elif words.endswith(" s"):
         words = f"{words.removesuffix(' s')} (seconds)"
     return words[:1].upper() + words[1:]
 
@@ -429,6 +443,8 @@ def _read(field: SpecField, raw: str) -> Any:
             return text == "yes"
         case "lines" if text in field.options:
             return text
+        case "lines" if _BLOCK.search(text):  # entries of several lines, as YAML writes them
+            return _read(replace(field, kind="yaml"), raw)
         case "lines":
             values = [_value(line.strip(), field.holds) for line in text.split("\n") if line.strip()]
             return values[0] if len(values) == 1 and field.is_one_enough else values or None
@@ -452,6 +468,7 @@ def _read(field: SpecField, raw: str) -> Any:
     return value
 
 
+_BLOCK = re.compile(r"^- [|>][-+]?$", re.MULTILINE)
 NUMBERS = frozenset({"integer", "string"})
 
 

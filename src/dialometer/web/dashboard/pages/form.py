@@ -73,9 +73,21 @@ every key that no other one has."""
 
 
 @cache
-def _schema() -> Mapping[str, Any]:
-    """The schema takes long to put together and never changes while a server runs."""
-    return study_schema()
+def form_schema() -> Mapping[str, Any]:
+    """What a study file may hold, the options of each agent included. It takes long to put together and never changes while a
+    server runs."""
+    schema = study_schema()
+    definitions = schema["$defs"]
+    conditions = []
+    for name in AGENTS.names():
+        options = AGENTS.get(name).model_json_schema(ref_template="#/$defs/{model}")
+        definitions |= {**options.pop("$defs", {}), f"{name} options": options}
+        given = {"properties": {"type": {"const": name}}}
+        conditions.append({"if": given, "then": {"properties": {"options": {"$ref": f"#/$defs/{name} options"}}}})
+    for part in definitions.values():
+        if part.get("properties", {}).keys() == {"type", "options"}:
+            part["allOf"] = conditions
+    return schema
 
 
 def keys_of(step: str) -> list[str]:
@@ -84,7 +96,7 @@ def keys_of(step: str) -> list[str]:
     if own:
         return list(own)
     others = {key for _, _, keys, _ in STEPS.values() for key in keys}
-    return [key for key in _schema()["properties"] if key not in others and key not in ("dialometer", "name")]
+    return [key for key in form_schema()["properties"] if key not in others and key not in ("dialometer", "name")]
 
 
 @page("/studies/{study}/form", role="editor")
@@ -167,7 +179,7 @@ def _clash(dashboard: Dashboard, request: PageRequest, clash: BothChanged, text:
         return both_changed(dashboard, request, STUDY_FILE, mine)
     who = who_saved(Versions(dashboard.studies.folders.folder(request.study)), STUDY_FILE)
     complaint = translated("{1} changed this too. Your text is shown: save again to keep it.", who)
-    form = StudyForm(_schema(), clash.value, _known(clash.value))
+    form = StudyForm(form_schema(), clash.value, _known(clash.value))
     return _page(dashboard, request, form, text, dict.fromkeys(clash.places, complaint))
 
 
@@ -256,7 +268,7 @@ def _form(text: str) -> StudyForm:
     data = parse_yaml(text, STUDY_FILE).data
     if not isinstance(data, dict):
         raise DialometerError("study.yaml cannot be read", remedy="correct it under Files first")
-    return StudyForm(_schema(), data, _known(data))
+    return StudyForm(form_schema(), data, _known(data))
 
 
 def _known(data: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 
 from dialometer.design.items import ItemReader
 from dialometer.design.pairs import RULES, PairReport, inspect_pair
-from dialometer.design.versions import SavedMeanwhile, Versions, hash_of
+from dialometer.design.versions import Versions, hash_of, state_of_file
 from dialometer.errors import DialometerError, Problem
 from dialometer.exchange.own_systems.item_columns import turns_of_text
 from dialometer.model.item import PairItem
@@ -47,7 +47,13 @@ def pairs(dashboard: Dashboard, request: PageRequest) -> Response:
     numbered = [(place, line) for place, line in enumerate(lines, start=1) if line.strip()]
     begin = (max(1, number) - 1) * N_LISTED
     shown = [(place, *_read(draft, line)) for place, line in numbered[begin : begin + N_LISTED]]
-    content = {"pairs": shown, "n_pairs": len(numbered), "number": number, "n_pages": -(-len(numbered) // N_LISTED)}
+    content: dict[str, Any] = {
+        "systems": draft.systems,
+        "pairs": shown,
+        "n_pairs": len(numbered),
+        "number": number,
+        "n_pages": -(-len(numbered) // N_LISTED),
+    }
     return _show(dashboard, request, "pairs.html", **content)
 
 
@@ -86,18 +92,16 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         response.status_code = 422
         return response
     lines = _lines(draft)
+    place = _line_now(draft, line, lines, form.get("base", ""))
+    if place is None:
+        again = next((number for number, one in enumerate(lines, start=1) if _id_of(one) == item["id"]), 0)
+        said = translated("Somebody else changed this pair. Yours is shown: save it once more to keep it.")
+        return _editor(dashboard, request, draft, item, line=again, is_new_base=True, said=said)
     written = [] if verb == "remove" else [json.dumps(item, ensure_ascii=False)]
-    if line:
-        lines[line - 1 : line] = written
-    else:
-        lines += written
-    try:
-        content = "".join(f"{one}\n" for one in lines).encode()
-        Versions(draft.folder).save(
-            draft.items_file, content, request.account.name, request.at_ms, form.get("base", "")
-        )
-    except SavedMeanwhile as error:
-        raise DialometerError(error.message, remedy="go back to the list of pairs and open it again") from error
+    lines[place - 1 if line else len(lines) : place] = written
+    content = "".join(f"{one}\n" for one in lines).encode()
+    versions, base = Versions(draft.folder), state_of_file(draft.folder / draft.items_file)
+    versions.save(draft.items_file, content, request.account.name, request.at_ms, base)
     dashboard.note(request, "wrote files", f"{draft.items_file}, {item.get('id')}")
     said = translated("Removed the pair {1}." if verb == "remove" else "Saved the pair {1}.", item.get("id"))
     return dashboard.redirect(f"/studies/{request.study}/pairs", request, said)
@@ -179,6 +183,24 @@ def _lines(draft: Draft) -> list[str]:
     return lines[:-1] if not lines[-1].strip() else lines
 
 
+def _line_now(draft: Draft, line: int, lines: list[str], base: str) -> int | None:
+    """The line that a pair has by now, whatever other pairs came and went meanwhile; None where it was changed itself."""
+    opened = Versions(draft.folder).content(base)
+    if not line or opened is None:
+        return line or len(lines)
+    before = opened.decode("utf-8-sig").split("\n")
+    text = before[line - 1] if line <= len(before) else ""
+    return lines.index(text) + 1 if text in lines else None
+
+
+def _id_of(line: str) -> str:
+    try:
+        item = json.loads(line)
+    except ValueError:
+        return ""
+    return str(item.get("id", "")) if isinstance(item, dict) else ""
+
+
 def _original(draft: Draft, line: str) -> Raw:
     """The item of a line as the file has it; an empty one for a new pair."""
     number, lines = small_number(line), _lines(draft)
@@ -248,14 +270,25 @@ def _as_text(side: Raw) -> str:
     return "\n".join(turn.replace("\n", "\n  ") for turn in turns)
 
 
-def _editor(dashboard: Dashboard, request: PageRequest, draft: Draft, item: Raw) -> Response:
+def _editor(
+    dashboard: Dashboard,
+    request: PageRequest,
+    draft: Draft,
+    item: Raw,
+    *,
+    line: int | None = None,
+    is_new_base: bool = False,
+    said: str = "",
+) -> Response:
     path = draft.folder / draft.items_file
     content = {
-        "line": int(request.params["line"]),
+        "said": said,
+        "line": int(request.params["line"]) if line is None else line,
         "item": item,
         "rows": _rows(draft, item),
         "whole": {side: _as_text(item[side]) for side in ("a", "b")},
-        "base": request.form.get("base") or (hash_of(path.read_bytes()) if path.is_file() else ""),
+        "base": (not is_new_base and request.form.get("base"))
+        or (hash_of(path.read_bytes()) if path.is_file() else ""),
         "speakers": list(draft.speakers),
         "systems": draft.systems,
         **_checked(draft, item),

@@ -8,12 +8,15 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
 
+from dialometer.design.load import load_study
 from dialometer.design.protocol import protocol
+from dialometer.design.templates import template_folder, template_names
 from dialometer.design.versions import hash_of
 from dialometer.errors import DialometerError
 from dialometer.flow.study_check import without_errors
@@ -44,10 +47,10 @@ def power(dashboard: Dashboard, request: PageRequest) -> Response:
             "this is no effect or no list of numbers of raters", remedy="write for example 0.5, and 20, 40, 80"
         )
     options = ["--effect", effect, "--raters", raters, "--simulations", str(N_SIMULATIONS), "--processes", "1"]
-    content = hash_of((folder / STUDY_FILE).read_bytes())
+    content = _content(folder)
 
     def run(progress: Progress) -> dict[str, Any]:
-        return {**_simulated(folder, options, progress), "content": content}
+        return {**_simulated(folder, options, progress), "content": content, "tried": raters}
 
     dashboard.jobs.start(folder, JOB, request.account.name, request.at_ms, run)
     dashboard.note(request, "simulated power", f"effect {effect}, raters {raters}")
@@ -92,9 +95,20 @@ def _simulated(folder: Path, options: list[str], progress: Progress) -> dict[str
 
 
 def power_state(folder: Path) -> tuple[JobState, bool]:
-    """How far the simulation is, and whether the study file has changed since."""
+    """How far the simulation is, and whether the study or its items have changed since."""
     state = job_state(folder, JOB)
-    return state, state.result.get("content") not in (None, hash_of((folder / STUDY_FILE).read_bytes()))
+    return state, state.result.get("content") not in (None, _content(folder))
+
+
+@cache
+def _texts_of_templates() -> frozenset[str]:
+    """Every text that raters read in a template; what an empty study begins with is among them."""
+    return frozenset(text for name in template_names() for text in load_study(template_folder(name)).texts.values())
+
+
+def _content(folder: Path) -> str:
+    """What power depends on: the study file and the files with items."""
+    return hash_of(b"".join(path.read_bytes() for path in (folder / STUDY_FILE, *sorted(folder.glob("*.jsonl")))))
 
 
 @page("/studies/{study}/freeze", role="editor")
@@ -104,6 +118,7 @@ def freeze_page(dashboard: Dashboard, request: PageRequest) -> Response:
     study, problems = dashboard.studies.checked(request.study)
     n_errors = sum(problem.severity == "error" for problem in problems)
     is_whole = study is not None and not n_errors
+    power, is_old = power_state(folder)
     return dashboard.show(
         "freeze.html",
         request,
@@ -113,6 +128,8 @@ def freeze_page(dashboard: Dashboard, request: PageRequest) -> Response:
         numbers=protocol(study) if study and is_whole else None,
         problems=problems,
         n_errors=n_errors,
-        power=power_state(folder)[0],
+        unchanged=[name for name, text in study.texts.items() if text in _texts_of_templates()] if study else [],
+        power=power,
+        is_power_old=is_old,
         tab="freeze",
     )
