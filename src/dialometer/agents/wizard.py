@@ -34,7 +34,7 @@ class SuggestingAgent(Part):
 
 @AGENTS.register("wizard")
 class Wizard(Agent):
-    """Answered by hand. ``canned`` replies stand ready at the console; ``suggest`` names agents that propose one each."""
+    """Answered by hand. ``canned`` replies are one click away; ``suggest`` names agents that propose one each."""
 
     instructions: str = Field(default="", description="How the wizard talks as this system; shown at the console.")
     canned: list[str] = Field(default_factory=list, description="Responses that are one click away.")
