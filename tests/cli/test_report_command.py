@@ -2,10 +2,16 @@
 
 import json
 import shlex
+import shutil
+import sqlite3
+from datetime import UTC, datetime
 
 import pytest
 
+from commands import invoke
 from commands import run as dialometer
+from dialometer.design.load import load_study
+from dialometer.design.lock import freeze
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +55,29 @@ def test_the_command_in_the_report_makes_the_same_report(folder):
     assert len(tables) > 10
     assert all((folder / "first" / path).read_bytes() == (folder / "again" / path).read_bytes() for path in tables)
     assert (folder / "first" / "report.json").read_bytes() == (folder / "again" / "report.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("frozen_in", "words"),
+    [
+        (None, "not frozen, so nothing shows since when"),
+        (2020, "frozen on 2020-01-01, before the first judgment"),
+        (2999, "frozen on 2999-01-01, after the first judgment"),
+    ],
+)
+def test_since_when_the_analysis_is_declared(frozen_in, words, folder, tmp_path):
+    """Of people's judgments; the clock of simulated raters shows nothing."""
+    study = tmp_path / "s"
+    shutil.copytree(folder / "s", study)
+    with sqlite3.connect(study / "study.db") as database:
+        database.execute("UPDATE sessions SET source = 'person'")
+    database.close()
+    if frozen_in:
+        freeze(load_study(study), study, datetime(frozen_in, 1, 1, tzinfo=UTC))
+    result = json.loads(invoke("report", study, "--format", "html", "--resamples", 100, "--json"))
+    assert result["provenance"]["declared_analysis"] == words
+    page = (study / "report" / "index.html").read_text(encoding="utf-8")
+    assert f"declared in the study file ({words})" in page
 
 
 def test_what_is_wrong_is_said(folder, tmp_path):

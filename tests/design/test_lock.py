@@ -1,11 +1,21 @@
 import hashlib
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from dialometer.design.load import load_study
-from dialometer.design.lock import LATER, LOCK_FILE, fingerprint, freeze, part_hashes, read_lock, verify
+from dialometer.design.lock import (
+    LATER,
+    LOCK_FILE,
+    NEVER,
+    declared_at,
+    fingerprint,
+    freeze,
+    part_hashes,
+    read_lock,
+    verify,
+)
 from dialometer.design.templates import copy_template, template_folder
 from dialometer.errors import LockError
 
@@ -148,3 +158,22 @@ def test_fields_of_items_that_came_later_do_not_change_older_locks(folder):
     }
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     assert part_hashes(study)[f"items.jsonl: {item.id}"] == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_since_when_the_analysis_is_declared(folder):
+    """A new version with the same analysis was declared with the first; one with another analysis is declared anew."""
+    assert declared_at(load_study(folder)) is None
+    freeze(load_study(folder), folder, NOW)
+    assert declared_at(load_study(folder)) == NOW
+    edit(folder / "consent.md", "the", "our")
+    assert declared_at(load_study(folder)) is None, "it is not what was frozen"
+    freeze(load_study(folder), folder, NOW + timedelta(days=1), is_new_version=True)
+    assert declared_at(load_study(folder)) == NOW
+    edit(folder / "study.yaml", "correction: holm", "correction: none")
+    freeze(load_study(folder), folder, NOW + timedelta(days=2), is_new_version=True)
+    assert declared_at(load_study(folder)) == NOW + timedelta(days=2)
+
+
+def test_a_lock_made_for_an_archive_declares_nothing(folder):
+    freeze(load_study(folder), folder, NEVER)
+    assert declared_at(load_study(folder)) is None

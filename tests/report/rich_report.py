@@ -41,6 +41,7 @@ def rich_report(*, is_finished: bool = False) -> Report:
             "raters": 120,
             "first judgment": "2026-01-12T08:31:07Z",
             "last judgment": "2026-02-02T19:04:55Z",
+            "declared_analysis": "frozen on 2026-01-08, before the first judgment",
         },
         is_finished=is_finished,
     )

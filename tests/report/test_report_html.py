@@ -125,7 +125,7 @@ def test_what_the_first_screen_says(page):
         "Table 1 Left out, and why",
         "Table 2 Balance of conditions",
         "one group has 2 raters; at least 3 are needed",
-        "Confirmatory declared in the study before the data were collected",
+        "Confirmatory declared in the study file (frozen on 2026-01-08, before the first judgment)",
     ):
         assert words in page.text, words
 

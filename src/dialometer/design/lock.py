@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from dialometer.readers.study_media import media_files
 
 LOCK_FILE = "study.lock.json"
 MAX_LOCK_BYTES = MAX_ITEMS_BYTES
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""The time in the lock of an archived study that was never frozen."""
 LATER: dict[str, tuple[str, ...]] = {
     "adjudication": (),
     "arena": (),
@@ -174,6 +176,21 @@ def _is_version(entry: Any) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("parts"), dict):
         return False
     return isinstance(entry.get("fingerprint"), str) and {"version", "frozen_at"} <= set(entry)
+
+
+def declared_at(study: Study) -> datetime | None:
+    """Since when the declared analysis has been frozen as it is; None where no frozen version of the study holds it."""
+    versions = read_lock(study.folder) if study.folder else []
+    if not versions or changes(study, versions[-1]):
+        return None
+    *earlier, newest = versions
+    since = newest["frozen_at"]
+    for version in reversed(earlier):
+        if version.get("analysis") != newest.get("analysis"):
+            break
+        since = version["frozen_at"]
+    at = datetime.fromisoformat(since)
+    return None if at == NEVER else at
 
 
 def _unreadable(why: str) -> LockError:

@@ -183,7 +183,7 @@ def write_ends(estimate: Estimate, n_digits: int, *, is_percent: bool = False) -
 
 CONFIRMATORY = "Confirmatory"
 EXPLORATORY = "Exploratory"
-CONFIRMATORY_MEANING = "declared in the study before the data were collected"
+CONFIRMATORY_MEANING = "declared in the study file"
 EXPLORATORY_MEANING = "not declared in advance; a reason for the next study, not a proof"
 APPENDIX = ("Appendix", "Complete, but not needed to follow the answer.")
 NEXT_STEPS = "What to do next"
@@ -243,6 +243,12 @@ def reproduce_lines(report: Report) -> tuple[str, str]:
         same.append(f"seed {facts['seed']}")
     command = str(facts.get("command", "dialometer report STUDY_FOLDER"))
     return f"{_listed(same)} give the same numbers again, to the last digit. This report was made with:", command
+
+
+def declared_words(report: Report) -> str:
+    """What confirmatory means in this report: declared, and since when as far as the study's lock shows it."""
+    since = report.provenance.get("declared_analysis")
+    return f"{CONFIRMATORY_MEANING} ({since})" if since else CONFIRMATORY_MEANING
 
 
 def other_facts(report: Report) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,7 @@ from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options
 from dialometer.analysis.base.opening import answer, certainty, headlines, next_steps, verdict_table
 from dialometer.analysis.base.wording import CONFIRMATORY_TITLE, cell_names, listed, n_of
 from dialometer.design.load import load_study
-from dialometer.design.lock import fingerprint
+from dialometer.design.lock import declared_at, fingerprint
 from dialometer.design.protocol import protocol
 from dialometer.errors import DialometerError, NotEnoughData, UnknownName
 from dialometer.model.file_names import DATABASE_FILE
@@ -363,7 +364,20 @@ def _provenance(
     if times.count():
         first, last = pl.Series([times.min(), times.max()]).dt.strftime("%Y-%m-%d %H:%M UTC")
         made |= {"first_judgment": first, "last_judgment": last}
+    if data.sources != ("simulated",):
+        made["declared_analysis"] = _declared_since(data.study, times.min())
     return made
+
+
+def _declared_since(study: Study, first_judgment: object) -> str:
+    """Whether the lock shows that the declared analysis is older than the data. A simulated rater's clock shows nothing."""
+    at = declared_at(study)
+    if at is None:
+        return "not frozen, so nothing shows since when"
+    frozen = f"frozen on {at:%Y-%m-%d}"
+    if not isinstance(first_judgment, datetime):
+        return frozen
+    return f"{frozen}, {'before' if at <= first_judgment else 'after'} the first judgment"
 
 
 def report_command(data: StudyData, options: Options, by: Sequence[str] = (), only: Sequence[DataChoice] = ()) -> str:

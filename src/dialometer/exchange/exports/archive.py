@@ -8,7 +8,7 @@ import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +17,7 @@ from typing import Any
 from dialometer._version import __version__
 from dialometer.design.edit_yaml import yaml_text
 from dialometer.design.load import load_study
-from dialometer.design.lock import LOCK_FILE, freeze, read_lock
+from dialometer.design.lock import LOCK_FILE, NEVER, freeze, read_lock
 from dialometer.design.positions import parse_yaml
 from dialometer.errors import DialometerError
 from dialometer.exchange.exports.export_folder import sha256_of
@@ -168,7 +168,7 @@ def copy_study(study: Study, target: Path) -> tuple[Study, dict[str, Any]]:
         shutil.copyfile(study.folder / LOCK_FILE, target / LOCK_FILE)
     copied = load_study(target)
     if not (target / LOCK_FILE).exists():
-        frozen_at = datetime.fromisoformat(versions[-1]["frozen_at"]) if versions else datetime(1970, 1, 1, tzinfo=UTC)
+        frozen_at = datetime.fromisoformat(versions[-1]["frozen_at"]) if versions else NEVER
         freeze(copied, target, frozen_at)
     about = {
         "was_frozen": bool(versions),
