@@ -145,7 +145,9 @@ def test_the_report_counts_alike(counted):
     assert report.provenance["n_raters"] == len({row.session_id for row in kept}) == N_RATERS - 1
     left_out = {row[0]: row[1:] for row in report.summary.exclusions.rows}
     assert left_out["judgments on practice items"] == ("", counts.practice)
-    assert left_out["judgments of raters excluded by quality rules or by hand"] == ("", len(judgments) - len(kept))
+    n_excluded = N_RATERS - report.provenance["n_raters"]
+    excluded = left_out["judgments of raters excluded by quality rules or by hand"]
+    assert excluded == (n_excluded, len(judgments) - len(kept))
     assert left_out["declined to take part"] == (1, "")
     assert sum(row[-1] for row in report.summary.balance.rows) == counts.counted
 
