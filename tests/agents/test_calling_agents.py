@@ -340,6 +340,9 @@ def test_a_wizard_answers_only_at_the_console():
         wizard.reply(HISTORY)
     scripted = {"type": "scripted", "options": {"otherwise": ["I see."]}}
     assert AGENTS.get("wizard").model_validate({"suggest": [scripted, scripted]}).suggestions(HISTORY) == ["I see."]
+    gone = {"type": "local", "options": {"model": "/removed/since/then.gguf"}}
+    left = AGENTS.get("wizard").model_validate({"suggest": [gone, scripted]})
+    assert left.suggestions(HISTORY) == ["I see."], "a model that is no longer there suggests nothing"
     with pytest.raises(ValidationError, match="cannot suggest"):
         AGENTS.get("wizard").model_validate({"suggest": [{"type": "wizard"}]})
 

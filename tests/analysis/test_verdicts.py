@@ -187,6 +187,8 @@ def test_over_how_many_tests_p_values_are_corrected_is_said(likert):
         some.headlines()[0].sentence
         == "Not significant after correction (Holm). The confidence interval is not corrected."
     )
+    untested = hypothesis_on(likert, a_test("neural", "rules", 0.42, math.nan), expected=["neural > rules"])
+    assert untested.headlines()[0].sentence == "Not tested."
     table = verdict_table([some.verdict()], "holm", 0.95)
     assert (
         "intervals are not: one may lie on one side of no difference although its corrected p-value is above .05."

@@ -125,7 +125,7 @@ def test_from_the_first_login_to_the_export(tmp_path, open_page):
         page.get_by_role("textbox", name="Title").fill("Answers of a travel assistant")
         page.get_by_role("radio", name="likert").check()
         page.get_by_role("button", name="Make the study").click()
-        expect(page.get_by_role("status")).to_contain_text("Made the study travel")
+        expect(page.get_by_role("status").filter(has_text="Made the study travel")).to_be_visible()
         folder = parent / "travel"
 
         # By its form: a title, a criterion more and gone again

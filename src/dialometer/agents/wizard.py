@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, PrivateAttr, ValidationError, field_validator
 
 from dialometer.agents import AGENTS
 from dialometer.agents.interface import Agent, Reply
@@ -58,10 +58,10 @@ class Wizard(Agent):
         """What the suggesting agents would say, each with the name of its model; one that fails suggests nothing."""
         build = self._build or (lambda suggesting: AGENTS.get(suggesting.type).model_validate(suggesting.options))
         for suggesting in self.suggest:
-            agent = build(suggesting)
             try:
+                agent = build(suggesting)
                 yield str(getattr(agent, "model", "")), agent.reply(history, seed=seed)
-            except AgentError:
+            except (AgentError, ValidationError):  # it does not answer, or its model is no longer there
                 continue
 
     def suggestions(self, history: Sequence[Turn], *, seed: int = 0) -> list[str]:

@@ -100,6 +100,8 @@ def is_significant(estimate: Estimate) -> bool:
 
 def significance_words(shown: Estimate, null: float, p: float, after: str) -> str:
     """ "Not significant after correction (Holm)."; where its interval, which is not corrected, excludes the null, that too."""
+    if math.isnan(p):
+        return "Not tested."
     if p <= 1 - shown.confidence:
         return f"Significant{after}."
     is_odd = "correction" in after and excludes(shown, null)

@@ -28,8 +28,10 @@ _CHUNK_BYTES = 2**18
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
     *(NotImplementedError, RuntimeError, ValueError, OverflowError),
+    *(FileExistsError, NotADirectoryError, IsADirectoryError),
 )
-"""What zipfile raises for files that are cut, changed, locked by a password or packed in a way it does not know."""
+"""What comes of files that are cut, changed, locked by a password, packed in an unknown way, or that hold a file and a folder
+of one name."""
 
 
 class UnpacksTooLarge(DialometerError):
