@@ -15,6 +15,7 @@ from dialometer.design.load import load_study, read_study
 from dialometer.design.lock import part_hashes
 from dialometer.design.positions import parse_yaml
 from dialometer.design.templates import copy_template, template_folder, template_names
+from dialometer.web.dashboard.jobs import job_state
 from dialometer.web.dashboard.pages.form import STEPS, keys_of, texts_named
 from dialometer.web.dashboard.running_studies import StudyFolders
 from dialometer.web.dashboard.study_form import StudyForm
@@ -363,6 +364,16 @@ def test_power_is_simulated_on_request(ada, parent, monkeypatch):
     items.write_text(items.read_text().replace("?", "!", 1))
     for page in ("form/analysis", "freeze"):
         assert "The study was changed since" in ada.get(f"/studies/mine/{page}").text
+
+
+def test_work_of_earlier_versions_is_still_read(tmp_path):
+    """They wrote when it was begun, too."""
+    file = tmp_path / ".versions" / "jobs" / "power.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"state": "done", "by": "ada", "started_ms": 7, "result": {"answer": "20 raters"}}))
+    assert job_state(tmp_path, "power").result == {"answer": "20 raters"}
+    file.write_text("[]")
+    assert job_state(tmp_path, "power").state == "none"
 
 
 def test_freezing_shows_what_it_fixes(ada, parent):

@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +83,13 @@ class Jobs:
     def __init__(self) -> None:
         self._running: list[Progress] = []
 
-    def start(self, folder: Path, name: str, by: str, at_ms: int, work: Work) -> None:
+    def start(self, folder: Path, name: str, by: str, work: Work) -> None:
         """Begins the work, unless it is being done already."""
         refuse_twice(folder, name)
         path = _state_file(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         _stop_file(path).unlink(missing_ok=True)
-        progress = Progress(path, JobState("running", by, at_ms))
+        progress = Progress(path, JobState("running", by))
         progress.beat()
         self._running.append(progress)
         threading.Thread(target=self._run, args=(progress, work), name=f"{name} of {folder.name}", daemon=True).start()
@@ -126,8 +126,10 @@ class Jobs:
 def job_state(folder: Path, name: str) -> JobState:
     """How far some work is; ``none`` where it was never begun, ``interrupted`` where its process is gone."""
     try:
-        state = JobState(**json.loads(_state_file(folder, name).read_bytes()))
-    except (FileNotFoundError, ValueError, TypeError):
+        stored = json.loads(_state_file(folder, name).read_bytes())
+        known = {part.name for part in fields(JobState)}  # earlier versions wrote more
+        state = JobState(**{key: value for key, value in stored.items() if key in known})
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
         return JobState("none")
     is_dead = state.is_running and time.time() - state.beat_s > DEAD_S
     return replace(state, state="interrupted") if is_dead else state

@@ -80,7 +80,7 @@ def start(dashboard: Dashboard, request: PageRequest) -> Response:
     def run(progress: Progress) -> dict[str, Any]:
         return _answered(work, contexts, progress, draft)
 
-    dashboard.jobs.start(draft.folder, JOB, request.account.name, request.at_ms, run)
+    dashboard.jobs.start(draft.folder, JOB, request.account.name, run)
     names = ", ".join(system.name for system in declared.systems)
     dashboard.note(request, "asked agents", f"{plural(len(contexts), 'context')}, {names}")
     return dashboard.redirect(f"/studies/{request.study}/responses", request)

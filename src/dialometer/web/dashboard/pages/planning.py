@@ -52,7 +52,7 @@ def power(dashboard: Dashboard, request: PageRequest) -> Response:
     def run(progress: Progress) -> dict[str, Any]:
         return {**_simulated(folder, options, progress), "content": content, "tried": raters}
 
-    dashboard.jobs.start(folder, JOB, request.account.name, request.at_ms, run)
+    dashboard.jobs.start(folder, JOB, request.account.name, run)
     dashboard.note(request, "simulated power", f"effect {effect}, raters {raters}")
     return dashboard.redirect(where, request)
 
