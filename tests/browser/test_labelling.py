@@ -52,9 +52,11 @@ def test_questions_are_labelled_by_keys_alone(
     expect(page.locator("#status")).to_contain_text("1 marked, stored")
     page.keyboard.press("Enter")
     expect(page.locator("#question-title")).to_contain_text("Question 2 of")
+    expect(buttons.nth(0)).to_have_attribute("aria-keyshortcuts", "1")  # the page's keys work from now on
     assert labels.is_done[:2] == [True, False]
     page.keyboard.press("u")
     expect(page.locator("#question-title")).to_contain_text("Question 1 of")
+    expect(buttons.nth(0)).to_have_attribute("aria-keyshortcuts", "1")
     assert not labels.is_done[0]
     page.keyboard.press("u")
     expect(page.locator("#suggested .answer").nth(0)).to_have_attribute("aria-pressed", "false")
