@@ -43,7 +43,7 @@ def test_one_system_is_down_and_the_rater_goes_on_to_the_vote(arena: Served, ope
     failed.get_by_role("button", name="Try again").click()
     expect(failed.locator(".chat-state")).to_contain_text("No response came")
     expect(failed.locator(".typing")).to_be_hidden()
-    page.goto(page.url)
+    page.reload()
     expect(page.locator(".arena-side .turn.end")).to_have_count(2)
     rater.say("And how much water?")
     expect(page.locator("#chat-count")).to_contain_text("or vote")
