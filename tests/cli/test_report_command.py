@@ -1,6 +1,7 @@
 """dialometer report, as a researcher types it."""
 
 import json
+import re
 import shlex
 import shutil
 import sqlite3
@@ -78,6 +79,21 @@ def test_since_when_the_analysis_is_declared(frozen_in, words, folder, tmp_path)
     assert result["provenance"]["declared_analysis"] == words
     page = (study / "report" / "index.html").read_text(encoding="utf-8")
     assert f"declared in the study file ({words})" in page
+
+
+def test_raters_of_two_languages_are_compared(tmp_path):
+    study = tmp_path / "s"
+    invoke("new", "likert", study)
+    path = study / "study.yaml"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("language: en", "languages: [en, de]", 1), encoding="utf-8"
+    )
+    invoke("simulate", study, "--raters", 10)
+    invoke("report", study, "--by", "language", "--format", "json", "--resamples", 100)
+    report = json.loads((study / "report" / "report.json").read_text(encoding="utf-8"))
+    (section,) = (section for section in report["sections"] if section["title"].startswith("Language"))
+    groups = r"Raters are split by the language in which they take part \(en: \d raters and de: \d raters\)\."
+    assert re.fullmatch(groups, section["paragraphs"][0])
 
 
 def test_what_is_wrong_is_said(folder, tmp_path):

@@ -23,6 +23,7 @@ from dialometer.analysis.base.wording import (
     listed,
     n_of,
     p_words,
+    sentence,
     value_only,
 )
 from dialometer.analysis.families.ratings.conditions import cell_chart, cell_counts, cell_dots, cell_means, first_factor
@@ -41,6 +42,7 @@ from dialometer.analysis.shared.subgroups import RaterGroups, rater_groups
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Figure, Section, Table
+from dialometer.model.study import LANGUAGE
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.effects.effect_size import cohens_d
 from dialometer.stats.effects.factorial import factorial_effects
@@ -83,9 +85,7 @@ def group_section(
     main = effects[0]
     chief = first_factor(study)
     parts: list[Table | Figure] = []
-    paragraphs = [f"Raters are split by their answer to: {groups.text}"]
-    if groups.name == "time":
-        paragraphs = [f"Raters are split by {groups.text}."]
+    paragraphs = [sentence(_split_words(groups))]
     if main.measure.unit != "z":
         parts += [_figure(groups, measures, rows, options), _means(groups, measures, rows, options)]
         if main.measure.is_log:  # as published studies report them
@@ -258,6 +258,12 @@ def _sentence(effects: FactorEffects, contrast: Contrast, groups: RaterGroups, o
     return f"{text} The effect {verdict} between the groups ({p_words(change.p_value)})."
 
 
+def _split_words(groups: RaterGroups) -> str:
+    """What puts raters into their groups; their times and their language are no answers."""
+    answer = "" if groups.name in ("time", LANGUAGE) else "their answer to: "
+    return f"Raters are split by {answer}{groups.text}"
+
+
 def rating_group_section(
     data: StudyData, rows: RaterRows, name: str, systems: list[SystemRatings], options: Options
 ) -> Section:
@@ -269,7 +275,7 @@ def rating_group_section(
     sizes = listed(f"{group}: {n_of(n, 'rater')}" for group, n in zip(groups.levels, counts, strict=True))
     table, verdict = _tests(main, groups, options)
     paragraphs = (
-        f"Raters are split by their answer to: {groups.text} ({sizes}.)",
+        f"{_split_words(groups)} ({sizes}).",
         verdict,
         NOT_ASSIGNED,
         *_notes(groups),
