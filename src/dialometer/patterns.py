@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import subprocess  # nosec B404 - this Python, with a program of our own
+import subprocess  # nosec B404  # this Python, with a program of our own
 import sys
 import threading
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ class _Matcher:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self.process = subprocess.Popen(  # nosec B603 - no input of anybody is part of the command
+        self.process = subprocess.Popen(  # nosec B603  # no input of anybody is part of the command
             [sys.executable, "-I", "-S", "-c", _PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -11,6 +11,7 @@ import pytest
 
 from dialometer.analysis.base.choose import analyse, exclusions_table, unfinished
 from dialometer.analysis.base.data import EXCLUDED
+from dialometer.analysis.base.exclusions import excluded_raters_table
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.opening import SIMULATED, verdict_table
 from dialometer.analysis.families.ratings.agreement import agreement_steps
@@ -436,6 +437,9 @@ def test_who_was_excluded_is_listed_where_all_were(likert, quick):
     assert rows["excluded by the rule gold"][0] == 2
     assert rows[f"judgments of {EXCLUDED}"] == (3, len(data.judgments))  # each rater once, whatever rules say
     assert "only flagged by the rule session time, kept" not in rows  # nobody is kept
+    source = pl.when(pl.col("rater") == first).then(pl.lit("model")).otherwise("source").alias("source")
+    mixed = dataclasses.replace(none, sessions=none.sessions.with_columns(source))
+    assert [row[0] for row in excluded_raters_table(mixed).rows] == [second], "the report is about other sources"
     assert not any("Interim results" in warning for warning in report.summary.warnings)
 
 

@@ -15,7 +15,7 @@ MOST_RATERS = 50
 def exclusions_table(data: StudyData) -> Table:
     """How many raters and judgments were excluded, by reason."""
     rows: list[tuple[str, int | None, int | None]] = []
-    sessions = data.sessions.filter(pl.col("source").is_in(data.sources))
+    sessions = _shown_sessions(data)
     for state, label in (
         ("screened_out", "screened out"),
         ("declined", "declined to take part"),
@@ -53,6 +53,11 @@ def exclusions_table(data: StudyData) -> Table:
     )
 
 
+def _shown_sessions(data: StudyData) -> pl.DataFrame:
+    """Those of the sources that the report is about."""
+    return data.sessions.filter(pl.col("source").is_in(data.sources))
+
+
 def _n_by_rule(findings: pl.DataFrame, action: str) -> list[tuple[str, int]]:
     """How many raters each rule with this action applied to."""
     counts = findings.filter(pl.col("action") == action).group_by("rule").agg(pl.col("rater").n_unique()).sort("rule")
@@ -75,11 +80,8 @@ def _without_a_rule(data: StudyData, sessions: pl.DataFrame) -> list[tuple[str, 
 
 def excluded_raters_table(data: StudyData) -> Table | None:
     """Each rater whom a rule excluded or screened out, with the reason; None where there is none."""
-    rows = (
-        data.findings.filter(pl.col("action").is_in(["exclude", "screen_out"]))
-        .sort("rater")
-        .unique(maintain_order=True)
-    )
+    of_shown = data.findings.filter(pl.col("rater").is_in(_shown_sessions(data)["rater"].implode()))
+    rows = of_shown.filter(pl.col("action").is_in(["exclude", "screen_out"])).sort("rater").unique(maintain_order=True)
     if not len(rows):
         return None
     body: list[tuple[Cell, ...]] = [
