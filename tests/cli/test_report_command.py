@@ -81,6 +81,17 @@ def test_since_when_the_analysis_is_declared(frozen_in, words, folder, tmp_path)
     assert f"declared in the study file ({words})" in page
 
 
+@pytest.mark.parametrize("is_frozen", [True, False])
+def test_only_what_is_not_frozen_yet_is_to_be_frozen(is_frozen, folder, tmp_path):
+    study = tmp_path / "s"
+    shutil.copytree(folder / "s", study)
+    if is_frozen:
+        freeze(load_study(study), study, datetime(2020, 1, 1, tzinfo=UTC))
+    done = dialometer("report", "s", "--format", "json", "--resamples", "100", cwd=tmp_path)
+    assert "These are simulated raters." in done.stdout
+    assert ("freeze it" in done.stdout) != is_frozen
+
+
 def test_raters_of_two_languages_are_compared(tmp_path):
     study = tmp_path / "s"
     invoke("new", "likert", study)

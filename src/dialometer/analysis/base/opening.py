@@ -8,6 +8,7 @@ from dataclasses import replace
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Findings
 from dialometer.analysis.base.wording import confidence_words, correction_name
+from dialometer.design.lock import declared_at
 from dialometer.model.report import Column, Headline, Table, Verdict
 
 NOTHING_DECLARED = (
@@ -89,10 +90,9 @@ def _correction(correction: str, confidence: float) -> str:
     )
 
 
-SIMULATED = (
-    "These are simulated raters. If the design can answer the question, freeze it and collect real judgments (dialometer freeze, "
-    "dialometer serve)."
-)
+_SIMULATED = "These are simulated raters. If the design can answer the question, "
+SIMULATED = f"{_SIMULATED}freeze it and collect real judgments (dialometer freeze, dialometer serve)."
+SIMULATED_FROZEN = f"{_SIMULATED}collect real judgments (dialometer serve)."
 
 
 def next_steps(data: StudyData, findings: Sequence[Findings], so_far: str) -> tuple[str, ...]:
@@ -103,7 +103,8 @@ def next_steps(data: StudyData, findings: Sequence[Findings], so_far: str) -> tu
     own = tuple(step for part in findings for step in part.next_steps)
     if not len(data.judgments):
         return own
-    first = [SIMULATED] if data.sources == ("simulated",) else []
+    simulated = SIMULATED if declared_at(data.study) is None else SIMULATED_FROZEN
+    first = [simulated] if data.sources == ("simulated",) else []
     if so_far:
         return (*first, f"Finish the study as planned ({so_far} so far); do not decide from interim results.")
     if data.look is not None and data.look.next_step:
