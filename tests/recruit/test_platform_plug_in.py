@@ -35,14 +35,14 @@ def test_a_rater_arrives_finishes_and_is_sent_back(installed, make_study, dialom
     with TestClient(app, follow_redirects=False) as client:
         site = Site(app, store, client, study)
         browser = site.browser()
-        browser.arrive(panelist="P7", project="J1", visit="V 9", stray="not kept")
+        browser.arrive(panelist="panelist-7", project="J1", visit="V 9", stray="not kept")
         browser.walk_to(site, "done")
         browser.get("/s")
         back = "https://panel.example.edu/done?visit=V%209&code=DONE42"
         assert back.replace("&", "&amp;") in browser.page
         session = site.only_session()
         person = store.sessions.person(session.id)
-        assert (session.state, person.platform, person.external_id) == ("completed", "campus", "P7")
+        assert (session.state, person.platform, person.external_id) == ("completed", "campus", "panelist-7")
         assert person.params == {"project": "J1", "visit": "V 9"}
         assert site.browser().get("/", project="J1").status == 403, "a link that names nobody"
     store.close()
@@ -51,7 +51,7 @@ def test_a_rater_arrives_finishes_and_is_sent_back(installed, make_study, dialom
     manifest = json.loads((folder / "data" / "export.json").read_text())
     assert manifest["study"]["recruited_through"] == "Campus Panel"
     assert "recruited through Campus Panel" in (folder / "data" / "data_dictionary.md").read_text()
-    assert "P7" not in "".join(path.read_text() for path in (folder / "data").iterdir())
+    assert "panelist-7" not in "".join(path.read_text() for path in (folder / "data").iterdir())
     dialometer("report", folder, "--out", folder / "report", "--format", "markdown", "--resamples", "100")
     assert "Campus Panel" in (folder / "report" / "report.md").read_text()
 
