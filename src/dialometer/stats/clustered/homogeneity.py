@@ -30,6 +30,8 @@ from dialometer.stats.observations import Floats, check_confidence, codes, missi
 CLUSTERED = "cluster-robust by rater (CR2)"
 TOO_FEW = "a group has answers of fewer than two raters: recruit more raters or merge groups"
 AGREED = "a group whose raters all answered alike is tested with the mean variance of all groups"
+_ROUNDING = 1e-12
+"""Relative size of what is nothing but rounding: its last digits differ between processors, and a test of them would, too."""
 
 
 def homogeneity(successes: ArrayLike, n: ArrayLike) -> Estimate:
@@ -106,9 +108,10 @@ def _group_means(answers: ArrayLike, groups: ArrayLike, raters: ArrayLike) -> _G
     residual = y - means[group]
     between = float(np.sum(n_total * (means - y.mean()) ** 2))
     overall = float(np.sum((y - y.mean()) ** 2))
-    if overall == 0:
+    if np.ptp(y) == 0:
         return "all answers are equal, there is nothing to compare: collect more answers"
     sums = np.bincount(cell, weights=residual, minlength=n_raters * n_groups).reshape(n_raters, n_groups)
+    sums[np.abs(sums) <= _ROUNDING * np.abs(y).max()] = 0.0
     scale = 1 / (n_total * np.sqrt(1 - n_cell / n_total))
     influence = sums * scale
     covariance, notes = _without_false_certainty(influence.T @ influence, n_total)
@@ -132,11 +135,11 @@ def _without_false_certainty(covariance: Floats, counts: Floats) -> tuple[Floats
     A few raters agree by chance now and then. With a variance of zero such a group would differ from every other: of two
     equal groups of 4 and 34 raters in up to 24 % of studies, with this in fewer than 1 %.
     """
-    of_answer = np.diag(covariance) * counts
-    agrees = of_answer <= 1e-12 * of_answer.max()
+    variance = np.diag(covariance)
+    agrees = variance == 0
     if not agrees.any() or agrees.all():
         return covariance, ()
-    mean = float(of_answer @ counts / counts.sum())
+    mean = float(variance @ counts**2 / counts.sum())
     return covariance + np.diag(np.where(agrees, mean / counts, 0.0)), (AGREED,)
 
 
@@ -159,7 +162,7 @@ def homogeneity_clustered(answers: ArrayLike, groups: ArrayLike, raters: ArrayLi
         notes = (*notes, f"no test: {fitted.n_raters} raters are too few for {q + 1} groups; recruit more")
     elif not fitted.covariance.any():
         notes = (*notes, "no test: in every group all raters answered alike")
-    elif np.linalg.matrix_rank(spread, hermitian=True) < q:
+    elif np.linalg.matrix_rank(spread, hermitian=True, tol=_ROUNDING * np.diag(fitted.covariance).max()) < q:
         notes = (*notes, "no test: raters' answers do not vary between some groups")
     else:
         quadratic = float(difference @ np.linalg.solve(spread, difference))
@@ -202,7 +205,8 @@ def pairwise_clustered(
         value = float(contrast[0] @ fitted.means)
         variance = float(contrast[0] @ fitted.covariance @ contrast[0])
         degrees = fitted.degrees(contrast)
-        se = math.sqrt(variance) if variance > 1e-30 else math.nan
+        is_tested = variance > _ROUNDING * float(contrast[0] ** 2 @ np.diag(fitted.covariance))
+        se = math.sqrt(variance) if is_tested else math.nan
         half = float(stats.t.isf((1 - check_confidence(confidence)) / 2, degrees)) * se
         pair = (fitted.levels[first], fitted.levels[second])
         result[pair] = Estimate(
@@ -217,9 +221,7 @@ def pairwise_clustered(
             df=(degrees,),
             p_value=float(2 * stats.t.sf(abs(value / se), degrees)),
             label=f"{pair[0]} - {pair[1]}",
-            notes=fitted.notes
-            if variance > 1e-30
-            else (*fitted.notes, "no test: raters do not differ between the two"),
+            notes=fitted.notes if is_tested else (*fitted.notes, "no test: raters do not differ between the two"),
             details={"standard_error": se, "n_raters": fitted.n_raters},
         )
     return result

@@ -36,7 +36,7 @@ def _standardised(
         return unknown(method, "one of the two groups is empty: recruit raters for both", n=n, label=label)
     df = n - 2
     squares = float(np.sum((a - a.mean()) ** 2) + np.sum((b - b.mean()) ** 2))
-    if df < 1 or squares <= 0:
+    if df < 1 or (np.ptp(a) == 0 and np.ptp(b) == 0):
         return unknown(method, "no variation within the groups to measure the difference by", n=n, label=label)
     d = float(a.mean() - b.mean()) / math.sqrt(squares / df)
     root = math.sqrt(len(a) * len(b) / n)

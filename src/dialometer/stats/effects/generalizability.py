@@ -36,6 +36,7 @@ from dialometer.stats.observations import Floats, Ints, as_judgments, codes, mis
 PARTS = ("system", "system:item", "system:rater", "item:rater", "item", "rater")
 REST = "residual"
 MOST_CELLS = 250_000
+_ROUNDING = 1e-12
 """Items times raters times squared systems up to which REML takes a second; the moments of larger designs are precise."""
 _LARGE = 1e3
 """The mean counts as an effect with this many residual standard deviations: as good as unlimited."""
@@ -219,7 +220,9 @@ def _moments(y: Floats, factors: list[Ints]) -> Floats:
             home = np.zeros(len(meet), dtype=np.int64)
             home[cell] = group
             left[row + 1, column] = float(np.sum(meet**2 / count[home]))
-    return np.asarray(np.linalg.lstsq(left, right, rcond=None)[0][:-1])
+    moments = np.asarray(np.linalg.lstsq(left, right, rcond=None)[0][:-1])
+    moments[np.abs(moments) <= _ROUNDING * right[-1] / n] = 0.0  # else the sign of nothing would decide on the method
+    return moments
 
 
 def _reml(y: Floats, factors: list[Ints], start: Floats) -> Floats:

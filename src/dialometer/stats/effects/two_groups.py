@@ -27,7 +27,7 @@ def _welch_parts(a: Floats, b: Floats) -> tuple[float, float, float]:
     """Difference of means, its standard error without pooling, and Welch's degrees of freedom."""
     v_a, v_b = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
     variance = v_a + v_b
-    df = variance**2 / (v_a**2 / (len(a) - 1) + v_b**2 / (len(b) - 1)) if variance > 0 else math.nan
+    df = variance**2 / (v_a**2 / (len(a) - 1) + v_b**2 / (len(b) - 1))
     return float(a.mean() - b.mean()), math.sqrt(variance), df
 
 
@@ -40,11 +40,11 @@ def welch_t(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95, la
         return unknown(method, EMPTY, n=n, label=label)
     if len(a) < 2 or len(b) < 2:
         return unknown(method, "a group has one rater: at least two are needed in each", n=n, label=label)
-    difference, se, df = _welch_parts(a, b)
-    if se == 0:
+    if np.ptp(a) == 0 and np.ptp(b) == 0:
         return unknown(
             method, "no variation within the groups: collect more or use a permutation test", n=n, label=label
         )
+    difference, se, df = _welch_parts(a, b)
     half = float(stats.t.isf((1 - check_confidence(confidence)) / 2, df)) * se
     return Estimate(
         value=difference,

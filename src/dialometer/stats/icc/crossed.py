@@ -139,6 +139,8 @@ def _profile_interval(
     def excess(icc: float) -> float:
         return profile(icc) - limit
 
+    if not excess(min(value, _MOST)) < 0:  # raters explain nearly everything: more than the profile looks at
+        return math.nan, math.nan
     low, high = 0.0, 1.0
     if value > 0 and excess(0.0) > 0:
         low = float(optimize.brentq(excess, 0.0, min(value, _MOST), xtol=_PRECISE))

@@ -31,6 +31,8 @@ from dialometer.stats.icc.variance_components import variance_components
 from dialometer.stats.observations import Floats, as_matrix, codes
 
 FEWEST_RATERS = 3
+_NOTHING = 1e-12
+"""A standard error of ICCs that is nothing but rounding."""
 INTERVAL = "studentised permutation of raters; standard error by jackknife over raters and items"
 
 
@@ -118,7 +120,7 @@ def _by_permutation(a: Floats, b: Floats, value: float, settings: _Settings) -> 
     n_raters, n_first = pooled.shape[1], a.shape[1]
     observed = (np.arange(n_raters) < n_first).astype(np.float64)[None]
     gap, error, df = _gaps(left_out, observed, settings)
-    if not (math.isfinite(error[0]) and error[0] > 0):
+    if not (math.isfinite(error[0]) and error[0] > _NOTHING):
         note = "too few judgments to leave raters out: no confidence interval and no test; collect more"
         return Estimate(value, len(a), "", confidence=settings.confidence, notes=(note,))
     statistic = float(gap[0] / error[0])
@@ -204,7 +206,7 @@ def _by_reml(a: Floats, b: Floats, value: float, settings: _Settings) -> Estimat
         left_out.append(np.array([_reml_icc(a[rows], form) - _reml_icc(b[rows], form) for rows in kept]))
     variances = [(len(part) - 1) * float(np.nanvar(part)) for part in left_out]
     error = math.sqrt(sum(variances))
-    if not error > 0:
+    if not error > _NOTHING:
         return Estimate(value, len(a), "", confidence=settings.confidence)
     df = sum(variances) ** 2 / sum(v**2 / (len(part) - 1) for v, part in zip(variances, left_out, strict=True))
     reach = float(stats.t.isf((1 - settings.confidence) / 2, df)) * error
@@ -251,7 +253,7 @@ def paired_icc_difference(
         sizes = f"{n_raters} rater{'s' * (n_raters != 1)} and {n_things} thing{'s' * (n_things != 1)} rated"
         why = f"{sizes}: at least two of each are needed; collect more"
         return unknown(method, why, n=n_things, label=label)
-    if any(np.nanstd(table) == 0 for table in (a, b)):
+    if any(np.nanmin(table) == np.nanmax(table) for table in (a, b)):
         return unknown(method, "all ratings on a criterion are equal", n=n_things, label=label)
     has_holes = bool(np.isnan(a).any() or np.isnan(b).any())
     chosen = form_named("ICC(1,1)" if has_holes else form)
@@ -267,7 +269,7 @@ def paired_icc_difference(
     of_raters = float(gap.rater_variance()[0])
     of_items = 0.0 if has_fixed_items else float(item_variance(sides[0].without_items - sides[1].without_items)[0])
     error = math.sqrt(of_raters + of_items)
-    if not (math.isfinite(error) and error > 0):
+    if not (math.isfinite(error) and error > _NOTHING):
         return result.with_note(
             "too few judgments to leave raters out: no confidence interval and no test; collect more"
         )

@@ -102,10 +102,8 @@ def icc(
         if kept is None:
             why = f"{int(is_missing.sum())} of {matrix.size} cells are missing; declare missing='drop_items' or 'model'"
             return unknown(chosen.name, why, n=len(matrix), label=label)
-        problem, n_left_out = _left_out(matrix, kept, missing)
-        notes = (
-            f"{n_left_out} of {matrix.shape[0 if missing == 'drop_items' else 1]} {problem} excluded as incomplete",
-        )
+        noun, n_left_out = _left_out(matrix, kept, missing)
+        notes = (f"{n_left_out} of {matrix.shape[0 if missing == 'drop_items' else 1]} {noun} excluded as incomplete",)
         matrix = kept
     why = _not_computable(matrix)
     if why:
@@ -117,7 +115,7 @@ def icc(
     if math.isnan(value):
         why = "neither items nor errors vary, so the ratio is not defined; use items that differ"
         return unknown(chosen.name, why, n=len(matrix), label=label)
-    if value < 0:
+    if value < -_ROUNDING:
         notes = (*notes, NEGATIVE)
     result = _tested(squares, chosen, value, confidence=confidence, label=label, notes=notes)
     if interval == "analytic":

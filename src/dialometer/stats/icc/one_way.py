@@ -102,7 +102,7 @@ def icc_one_way(
         confidence=confidence,
         df=(n - 1, n_all - n),
         label=label,
-        notes=(NEGATIVE,) if single < 0 else (),
+        notes=(NEGATIVE,) if single < -_ROUNDING else (),
         details={**details, "mean_square_items": square_items, "mean_square_within": square_within},
     )
     if square_within <= _ROUNDING * square_items:

@@ -56,7 +56,7 @@ def sign_flips(
         )
         flipped = np.concatenate(list(drawn)).astype(np.float64)
     total, n = (float(part) for part in counts @ each)
-    hits = np.abs(flipped[:, 0]) >= abs(total) * (1 - TOLERANCE)
+    hits = np.abs(flipped[:, 0]) >= abs(total) - TOLERANCE * float(counts @ np.abs(each[:, 0]))
     low, high = _ends(flipped, total, n)
     # The first value that more than this share of the flips reach is not rejected.
     alpha = 1 - confidence
