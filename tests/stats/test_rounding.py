@@ -3,18 +3,24 @@
 The same judgments in another order are rounded otherwise, so that orders stand for processors here.
 """
 
+import math
+
 import numpy as np
 import pytest
 
+from dialometer.errors import NotEnoughData
 from dialometer.stats.clustered.homogeneity import homogeneity_clustered, pairwise_clustered
 from dialometer.stats.clustered.two_way_groups import two_way_homogeneity
 from dialometer.stats.effects.effect_size import cohens_d
+from dialometer.stats.effects.factorial import factorial_effects
 from dialometer.stats.effects.generalizability import g_study
+from dialometer.stats.effects.mixed import _denominator, fit_crossed
 from dialometer.stats.effects.permutation import permutation_factorial, permutation_paired, permutation_two_groups
 from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.difference import icc_difference, paired_icc_difference
 from dialometer.stats.icc.one_way import icc_one_way
+from dialometer.stats.ranking.best_worst import BestWorstChoices, BestWorstScores
 from dialometer.stats.retrieval.sign_flips import sign_flips
 
 N_ORDERS = 12
@@ -124,3 +130,49 @@ def test_no_reliability_is_not_negative():
     first = system == 0
     results = results_in_orders((y[first], item[first]), icc_one_way)
     are_the_same(results)
+
+
+@pytest.mark.parametrize("rating", [lambda r, i, s: 0.1 + 0.6 * s, lambda r, i, s: 0.1 + 0.2 * r])
+def test_a_mixed_model_of_judgments_without_residual_variance_is_refused(rating):
+    """Some orders ended in a logarithm of nothing, some in a singular matrix, some in an interval of 10⁻⁹."""
+    columns = judgments(2, 6, 2, rating)
+
+    def refusal(y, r, i, s):
+        with pytest.raises(NotEnoughData) as refused:
+            fit_crossed(y, np.eye(2)[s], r, i)
+        return str(refused.value)
+
+    refusals = set(results_in_orders(columns, refusal))
+    assert len(refusals) == 1
+    fits = results_in_orders(columns, lambda y, r, i, s: factorial_effects(y, {"c": s}, r + 10 * s, i))
+    assert {fit.compare({"c": "0"}, {"c": "1"}).notes for fit in fits} == {tuple(refusals)}
+
+
+def test_items_that_vary_as_residuals_do_add_nothing():
+    """Whether the variance over items is above the residuals' was decided by rounding: p was 10⁻⁹ or .003."""
+    columns = judgments(3, 4, 2, lambda r, i, s: float(s == 0 and (r, i) != (0, 0)))
+    are_the_same(
+        results_in_orders(
+            columns, lambda y, r, i, s: factorial_effects(y, {"c": s}, r + 10 * s, i).compare({"c": "0"}, {"c": "1"})
+        )
+    )
+
+
+def test_infinite_degrees_of_freedom_count_as_such():
+    assert _denominator(np.array([math.inf, math.inf])) == math.inf
+    assert _denominator(np.array([6.0, math.inf])) == pytest.approx(2 * (1.5 + 1) / (1.5 + 1 - 2))
+
+
+def test_clusters_that_hold_all_there_is_on_a_parameter_are_left_out_alike():
+    """Without one of these raters a system was never shown: a matrix without an inverse, or nearly so, and a warning."""
+    shown = np.array([[1, 2, 3], [0, 1, 2], [0, 1, 2], [0, 2, 3]])
+    best, worst = shown[:, 0], shown[:, 2]
+    rater, item = np.array([0, 1, 0, 0]), np.array([1, 0, 0, 1])
+
+    def difference(order):
+        of_raters = ("r0", "r1"), rater[order], item[order]
+        choices = BestWorstChoices(tuple("abcd"), shown[order], best[order], worst[order], *of_raters)
+        return BestWorstScores(choices).difference(1, 0)
+
+    rng = np.random.default_rng(1)
+    are_the_same([difference(rng.permutation(4)) for _ in range(N_ORDERS)])

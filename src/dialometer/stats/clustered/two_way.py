@@ -257,8 +257,8 @@ def _of_meetings(n: int, sums: Callable[[slice], Floats], inverse: Floats) -> _F
 
 def _solved(matrices: Floats, right: Floats) -> Floats:
     """Each system of equations solved, all at once; one that leaves a parameter open gets its shortest solution."""
-    largest, smallest = (np.linalg.norm(matrices, ord=order, axis=(1, 2)) for order in (2, -2))
-    is_open = ~(smallest > 1e-9 * largest)
+    sizes = np.linalg.svd(matrices, compute_uv=False)
+    is_open = ~(sizes[:, -1] > 1e-9 * sizes[:, 0])
     changes = np.empty_like(right)
     if not is_open.all():
         changes[~is_open] = np.linalg.solve(matrices[~is_open], right[~is_open][..., None])[..., 0]
@@ -291,17 +291,10 @@ def _factor(
             product = weights * rows[:, j] * rows[:, k]
             information[:, j, k] = information[:, k, j] = np.bincount(cluster, weights=product, minlength=n)
     scale = (n - 1) / n if n > 1 else 1.0
-    if p == 1:  # a share or a mean: the same without a loop
+    if p == 1:  # a share or a mean: a division
         rest = total - information[:, :, 0]
         return _Factor(np.divide(sums, rest, out=np.zeros_like(sums), where=rest > 0), information, scale)
-    changes = np.empty((n, p))
-    for g in range(n):
-        rest = total - information[g]
-        try:
-            changes[g] = linalg.solve(rest, sums[g], assume_a="pos")
-        except linalg.LinAlgError:  # without this cluster a parameter is open: take what the others leave of it
-            changes[g] = linalg.pinvh(rest) @ sums[g]
-    return _Factor(changes, information, scale)
+    return _Factor(_solved(total - information, sums), information, scale)
 
 
 N_AT_ONCE = 100_000

@@ -28,6 +28,7 @@ from dialometer.stats.observations import Floats, Ints, check_confidence, codes,
 
 METHOD = "linear mixed model, REML, crossed random raters and items"
 DF_METHOD = "Student's t with Satterthwaite's degrees of freedom"
+_LARGEST_LOG = 700.0  # of which a computer can hold the exponential
 
 
 @dataclass(frozen=True)
@@ -156,10 +157,9 @@ class FactorialFit:
         seen = float(effects @ effects) / (n - 1) / n
         counts = self.n_by_cell[self._filled]
         expected = float(self.fit.variances["residual"]) * float(np.sum(contrast**2 / counts))
-        excess = max(0.0, seen - expected)
-        if excess == 0:
+        if seen <= expected * (1 + 1e-9):
             return error, df
-        total = error**2 + excess
+        total = error**2 + seen - expected
         return math.sqrt(total), total**2 / (error**4 / df + seen**2 / (n - 1))
 
     def _difference(self, contrast: Floats, label: str, *, is_mean: bool = False) -> Estimate:
@@ -172,6 +172,9 @@ class FactorialFit:
             se, df = self._with_items(contrast[self._filled], se, df)
         half = float(stats.t.isf((1 - self.confidence) / 2, df)) * se
         low, high = value - half, value + half
+        if self.is_log and max(-low, high) > _LARGEST_LOG:
+            why = "hardly any data: the interval has no bounds; collect more"
+            return unknown(method, why, n=self.n, label=label)
         details: dict[str, object] = {"standard_error": se, "variances": self.fit.variances}
         if self.is_log:
             name = "geometric_mean" if is_mean else "ratio"

@@ -18,6 +18,7 @@ against analysis of variance for balanced designs, and against variances by ``lm
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -144,6 +145,7 @@ def _inverse(factor: Floats) -> Floats:
 
 
 MOST_LOG_RATIO = 12.0
+_ROUNDING = 1e-12
 BOUNDARY_RATIO = 0.05
 
 
@@ -197,7 +199,8 @@ def fit_crossed(y: ArrayLike, design: ArrayLike, raters: ArrayLike, items: Array
     """Fit y ~ design + (1|rater) + (1|item) by REML; ``design`` holds all fixed columns, the intercept among them.
 
     A factor that the data cannot tell from the residual (one judgment per rater, or a single item) is left out, and a
-    note says so. Missing values must be removed by the caller.
+    note says so. Missing values must be removed by the caller. Very few or very regular judgments leave no residual variance:
+    the likelihood then has no maximum, the search for it ends in one of several ways, and the judgments are refused in words.
     """
     values = numbers(y)
     fixed = np.asarray(design, dtype=np.float64)
@@ -214,9 +217,17 @@ def fit_crossed(y: ArrayLike, design: ArrayLike, raters: ArrayLike, items: Array
     shift, offset = _centre(values, fixed)
     crossing = CrossedSums(values - shift, fixed, rater, item)
     is_active, notes = _identifiable(n, len(rater_levels), len(item_levels), has_items=items is not None)
-    log_ratios, curvature = _maximise(crossing, is_active)
     n_items = 0 if items is None else len(item_levels)
-    return _describe(crossing, log_ratios, curvature, offset, notes, len(rater_levels), n_items)
+    refusal = NotEnoughData("the judgments are too few or too regular for a mixed model", remedy="collect more")
+    if _least_squares(crossing)[1] <= _ROUNDING * max(crossing.total[-1, -1], _ROUNDING * float(values @ values)):
+        raise refusal
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            log_ratios, curvature = _maximise(crossing, is_active)
+            return _describe(crossing, log_ratios, curvature, offset, notes, len(rater_levels), n_items)
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError, Warning) as error:
+        raise refusal from error
 
 
 def _centre(values: Floats, fixed: Floats) -> tuple[float, Floats]:
@@ -266,12 +277,18 @@ def _ratios(log_ratios: Floats) -> tuple[float, float]:
     return float(first), float(second)
 
 
-def _start(crossing: CrossedSums, is_active: tuple[bool, bool]) -> Floats:
-    """Log ratios from a one-way analysis of variance of each factor: near enough to save half of the evaluations."""
-    p, n = crossing.n_fixed, crossing.n
+def _least_squares(crossing: CrossedSums) -> tuple[Floats, float]:
+    """Without random effects: the coefficients turned round and a 1, which make residuals of columns, and their squares."""
+    p = crossing.n_fixed
     b = linalg.solve(crossing.total[:p, :p], crossing.total[:p, p], assume_a="sym")
     ends = np.append(-b, 1.0)
-    squares = float(ends @ crossing.total @ ends)
+    return ends, float(ends @ crossing.total @ ends)
+
+
+def _start(crossing: CrossedSums, is_active: tuple[bool, bool]) -> Floats:
+    """Log ratios from a one-way analysis of variance of each factor: near enough to save half of the evaluations."""
+    n = crossing.n
+    ends, squares = _least_squares(crossing)
     variances = []
     for sums, sizes in ((crossing.sums_first, crossing.n_first), (crossing.sums_second, crossing.n_second)):
         m = len(sizes)
@@ -422,11 +439,11 @@ def weighted_by_model(
 
 def _denominator(degrees: Floats) -> float:
     """Fai and Cornelius' (1996) single denominator from the degrees of freedom of independent contrasts."""
-    if len(degrees) == 1 or np.ptp(degrees) < 1e-8 * degrees.max():
+    if np.allclose(degrees, degrees[0], rtol=1e-8, atol=0):
         return float(degrees.mean())
     if degrees.min() <= 2:
         return 2.0
-    if np.isinf(degrees).all():
-        return math.inf
-    expected = float(np.sum(degrees / (degrees - 2)))
-    return 2 * expected / (expected - len(degrees)) if expected > len(degrees) else math.inf
+    beyond_one = float(
+        np.sum(2 / (degrees - 2))
+    )  # the sum of degrees / (degrees - 2), each less 1; none where they are infinite
+    return 2 + 2 * len(degrees) / beyond_one if beyond_one > 0 else math.inf

@@ -21,11 +21,8 @@ and by simulation of studies without a difference.
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +32,6 @@ from dialometer.stats.clustered.two_way import TwoWayVariance, weighted_variance
 from dialometer.stats.effects.mixed import CrossedFit, fit_crossed, weighted_by_model
 from dialometer.stats.observations import Floats, Ints, codes
 
-T = TypeVar("T")
 MOST_LEVELS = 250
 """Levels of the smaller of the two random factors up to which a mixed model is fitted; beyond it ratings weigh alike."""
 FEWEST_LEVELS = 8
@@ -48,21 +44,6 @@ MIXED_INTERVAL = "Student's t with Satterthwaite's degrees of freedom"
 ROBUST = "linear mixed model of ratings, two-way jackknife over raters and items"
 ROBUST_FIXED = "linear mixed model of ratings, jackknife over raters, items as they are"
 ROBUST_INTERVAL = "Student's t, effective number of the fewer of raters and items"
-
-
-def fitted(fit: Callable[[], T]) -> T:
-    """The result of fitting a model; data on which its likelihood has no maximum are refused in words.
-
-    Very few or very regular judgments leave no residual variance; the optimiser then fails in one of several ways.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return fit()
-    except (ValueError, ArithmeticError, np.linalg.LinAlgError, Warning) as error:
-        raise NotEnoughData(
-            "the judgments are too few or too regular for a mixed model", remedy="collect more"
-        ) from error
 
 
 def system_means(
@@ -121,7 +102,7 @@ class PairedMeans:
         part = np.repeat(np.arange(width), n)
         rater, item = np.tile(self.rater, width), np.tile(self.item, width)
         try:
-            fit = fitted(lambda: fit_crossed(gaps, np.eye(width)[part], rater * width + part, item * width + part))
+            fit = fit_crossed(gaps, np.eye(width)[part], rater * width + part, item * width + part)
         except NotEnoughData:
             return np.full(n, 1 / n)
         weight = weighted_by_model(np.ones((n, 1)), self.rater, self.item, fit.ratios)[:, 0]
@@ -142,7 +123,7 @@ class PairedMeans:
         closed = _balanced(y, self.rater, self.item, self.n_raters, self.n_items) if self.is_balanced else None
         if closed is not None:
             return value, *closed
-        fit = fitted(lambda: fit_crossed(y, np.ones((len(y), 1)), self.rater, self.item))
+        fit = fit_crossed(y, np.ones((len(y), 1)), self.rater, self.item)
         return value, *_of_sum(fit, self.weights, self.rater, self.item)
 
 
@@ -230,7 +211,7 @@ def _open_means(
     del row  # of a million judgments each such column takes 8 MB
     weighted = design if weight is None else design * weight[:, None]
     if is_weighted:
-        fit = fitted(lambda: fit_crossed(y, design, of_rater, of_item))
+        fit = fit_crossed(y, design, of_rater, of_item)
         weighted = weighted_by_model(design, of_rater, of_item, fit.ratios, weight)
     columns = range(table.shape[1])
     total = np.array([np.bincount(system, weights=weighted[:, k], minlength=len(columns)) for k in columns])

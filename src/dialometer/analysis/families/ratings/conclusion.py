@@ -322,7 +322,7 @@ def _by_place(main: FactorEffects, factor: Factor) -> list[str]:
     if not entries:
         return []
     terms = [f"{factor.name}:{other.name}" for other in others] + [f"{other.name}:{factor.name}" for other in others]
-    tests = [test for term, test in main.terms().items() if term in terms]
+    tests = [test for term, test in main.fit.effects().items() if term in terms]
     verdict = ""
     if len(tests) == 1 and tests[0].is_known:
         changed = "differs" if tests[0].p_value < 1 - main.options.confidence else "does not differ significantly"

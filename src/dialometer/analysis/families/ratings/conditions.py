@@ -229,7 +229,7 @@ def _effects_table(effects: list[FactorEffects]) -> Table:
     body: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     for effect in effects:
-        for term, estimate in effect.terms().items():
+        for term, estimate in effect.fit.effects().items():
             permuted = effect.permuted.get(term, unknown("permutation", "no test"))
             is_difference = estimate.has_interval or len(estimate.df) == 1
             body.append(

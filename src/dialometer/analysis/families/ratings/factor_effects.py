@@ -23,8 +23,8 @@ from dialometer.analysis.base.wording import (
     p_words,
     value_only,
 )
-from dialometer.analysis.families.ratings.systems import MOST_LEVELS, fitted
-from dialometer.errors import DialometerError, NotEnoughData
+from dialometer.analysis.families.ratings.systems import MOST_LEVELS
+from dialometer.errors import DialometerError
 from dialometer.model.design import Factor, Level
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.report import Cell, Column, Table
@@ -123,18 +123,12 @@ class FactorEffects:
         order = {factor.name: [str(code) for code in range(len(factor.levels))] for factor in self.factors}
         settings = {"levels": order, "is_log": self.measure.is_log, "confidence": self.options.confidence}
         values, rater, target = self.measure.y, self.measure.rater, self.measure.target
-        try:
-            if self.is_by_means:
-                means, everyone = self.rows.y[self.measure.name], np.arange(self.rows.n)
-                return fitted(lambda: factorial_effects(means, names, everyone, **settings))  # type: ignore[arg-type]
-            labels = {name: codes[rater] for name, codes in names.items()}
-            settings |= {"clusters": self.measure.item, "has_fixed_items": self.options.has_fixed_items}
-            return fitted(lambda: factorial_effects(values, labels, rater, target, **settings))  # type: ignore[arg-type]
-        except NotEnoughData as error:
-            known = {name: tuple(codes) for name, codes in order.items()}
-            empty = np.zeros(len(self.study.cells), dtype=np.int64)
-            options = self.options
-            return FactorialFit(known, options.confidence, self.measure.is_log, len(values), None, empty, str(error))
+        if self.is_by_means:
+            means, everyone = self.rows.y[self.measure.name], np.arange(self.rows.n)
+            return factorial_effects(means, names, everyone, **settings)  # type: ignore[arg-type]
+        labels = {name: codes[rater] for name, codes in names.items()}
+        settings |= {"clusters": self.measure.item, "has_fixed_items": self.options.has_fixed_items}
+        return factorial_effects(values, labels, rater, target, **settings)  # type: ignore[arg-type]
 
     @property
     def is_by_means(self) -> bool:
@@ -162,19 +156,9 @@ class FactorEffects:
         fixed = {other.name: _code(other, level) for other, level in contrast.where}
         name = contrast.factor.name
         first, second = (_code(contrast.factor, level) for level in (contrast.level, contrast.base))
-        try:
-            gap = self.fit.compare({name: first, **fixed}, {name: second, **fixed})
-        except OverflowError:
-            return unknown("mixed model", "hardly any data: the interval has no bounds; collect more", n=self.fit.n)
-        return difference_within(gap, *self.measure.bounds)
-
-    def terms(self) -> dict[str, Estimate]:
-        """Every main effect and interaction."""
-        try:
-            return self.fit.effects()
-        except OverflowError:
-            why = "hardly any data: the interval has no bounds; collect more"
-            return {term: unknown("mixed model", why, n=self.fit.n) for term in self.fit.terms}
+        return difference_within(
+            self.fit.compare({name: first, **fixed}, {name: second, **fixed}), *self.measure.bounds
+        )
 
     def groups(self, contrast: Contrast, values: Floats | None = None) -> tuple[Floats, Floats]:
         """Rater means at the level and at the baseline (or other values per rater)."""

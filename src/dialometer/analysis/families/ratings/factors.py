@@ -327,7 +327,7 @@ class _FactorRun(RatingRun):
     def methods(self) -> tuple[Method, ...]:
         effect = Method(
             "Effects of the factors",
-            next(iter(self.effects[0].terms().values())).method,
+            next(iter(self.effects[0].fit.effects().values())).method,
             "raters belong to one condition each and judge the same items: raters and items are random samples",
             "Baayen, Davidson & Bates 2008",
         )

@@ -37,7 +37,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     joint_heading,
     shown,
 )
-from dialometer.analysis.families.ratings.systems import SystemRatings, fitted
+from dialometer.analysis.families.ratings.systems import SystemRatings
 from dialometer.analysis.shared.subgroups import RaterGroups, rater_groups
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
@@ -182,19 +182,14 @@ def interaction(effects: FactorEffects, contrast: Contrast, groups: RaterGroups,
         return unknown(INTERACTION, "a group has no raters at one of the levels; recruit more")
     names = [level.name for level in contrast.factor.levels]
     order = [str(names.index(contrast.base.name)), str(names.index(contrast.level.name))]
-    try:
-        estimate = fitted(
-            lambda: factorial_effects(
-                values,
-                {"level": level, "group": groups.of_rater[known]},
-                np.arange(len(values)),
-                levels={"level": order, "group": ["0", "1"]},
-                is_log=effects.measure.is_log,
-                confidence=options.confidence,
-            ).effect("level:group")
-        )
-    except NotEnoughData as error:
-        return unknown(INTERACTION, str(error))
+    estimate = factorial_effects(
+        values,
+        {"level": level, "group": groups.of_rater[known]},
+        np.arange(len(values)),
+        levels={"level": order, "group": ["0", "1"]},
+        is_log=effects.measure.is_log,
+        confidence=options.confidence,
+    ).effect("level:group")
     if not estimate.is_known:
         return estimate
     # One mean for each rater: the model has no random effects left, and says so, which would mislead here.

@@ -39,7 +39,7 @@ from dialometer.report.numbers import SCALE_PERCENT
 from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.ordinal_systems import METHOD as ORDINAL
 from dialometer.stats.effects.ordinal_systems import OrdinalSystems
-from dialometer.stats.effects.system_means import MOST_LEVELS, SystemMeans, fitted, system_means
+from dialometer.stats.effects.system_means import MOST_LEVELS, SystemMeans, system_means
 from dialometer.stats.observations import Floats, Ints, codes, n_distinct
 
 FEWEST = 2
@@ -49,7 +49,7 @@ FEW_MISSING = 0.05
 Layout = Literal["screens", "items", "apart"]
 """What puts systems side by side: the same rater on the same item, the same item for other raters, or nothing."""
 
-__all__ = ["FEWEST", "MOST_LEVELS", "Layout", "RatingRun", "SystemPair", "SystemRatings", "fitted"]
+__all__ = ["FEWEST", "MOST_LEVELS", "Layout", "RatingRun", "SystemPair", "SystemRatings"]
 
 
 @dataclass(frozen=True)
