@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -21,7 +22,7 @@ from dialometer.analysis.families.judges.compared import Compared, compared_crit
 from dialometer.analysis.families.judges.ensembles import DAWID_SKENE, MAJORITY, with_ensembles
 from dialometer.analysis.families.judges.fit import calibration, fits, group_fits
 from dialometer.analysis.families.judges.position import position_bias
-from dialometer.analysis.families.judges.trust import CriterionTrust, trust_section
+from dialometer.analysis.families.judges.trust import CriterionTrust, _missing_words, trust_section
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.model.item import ResponsesItem
@@ -329,3 +330,13 @@ def test_calibration_on_few_things_has_no_interval(crowd, monkeypatch):
     rows = list(calibration(crowd, compared, OPTIONS))
     assert rows
     assert all(not row.people.has_interval and "no confidence interval" in row.people.notes[-1] for row in rows)
+
+
+def test_reasons_for_missing_judgments_that_are_as_frequent_are_in_alphabetical_order():
+    reasons = ["timed out", "no usable answer in 3 tries (a key is missing)", "refused", "filtered", "empty"]
+    answers = pl.DataFrame([("m1", "missing", f"q{k}", reason) for k, reason in enumerate(reasons)],
+                           schema=["rater", "part", "question", "text"], orient="row")  # fmt: skip
+    data = SimpleNamespace(answers=answers, sessions=pl.DataFrame({"rater": ["m1"], "source": ["model"]}))
+    assert _missing_words(data).endswith(
+        "m1: 1 (empty), m1: 1 (filtered), m1: 1 (no usable answer in 3 tries), m1: 1 (refused) and m1: 1 (timed out)."
+    )

@@ -20,7 +20,7 @@ from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.families.votes.agreement import choice_counts
 from dialometer.analysis.families.votes.rankings import rank_systems
 from dialometer.analysis.families.votes.style_sections import WORTH, style_method
-from dialometer.analysis.families.votes.system_votes import duplicate_votes, system_votes
+from dialometer.analysis.families.votes.system_votes import _rankings, duplicate_votes, system_votes
 from dialometer.analysis.shared.comparisons import first_places_words, p_adjusted
 from dialometer.analysis.shared.effect_words import flipped, readable
 from dialometer.analysis.shared.subgroups import RaterGroups, groups_test, no_difference_words
@@ -396,6 +396,22 @@ def test_a_ranking_is_all_its_pairs(study):
     assert ANALYSES.get("leaderboard").fits(other)
     told = next(s for s in run(data).sections if s.name == "leaderboard-model").paragraphs
     assert any("broken into all their pairs" in paragraph for paragraph in told)
+
+
+def test_votes_of_rankings_are_in_the_order_of_the_judgments():
+    """What is drawn from votes, such as orders for Elo, is else another at every report of the same data."""
+    rng = np.random.default_rng(1)
+    shown = ["|".join(rng.permutation(SYSTEMS)) for _ in range(8)]
+    frame = pl.DataFrame(
+        {
+            "rater": [f"r{k}" for k in range(8)],
+            "criterion": "q",
+            "item": "i",
+            "answer": [json.dumps(rng.permutation(SYSTEMS).tolist()) for _ in range(8)],
+            "order": shown,
+        }
+    )
+    assert _rankings(frame)["rater"].to_list() == [f"r{k}" for k in range(8) for _ in range(6)]
 
 
 def test_repeated_votes_are_found(study):

@@ -109,13 +109,13 @@ def equivalence(
 
 
 def _by_ratings(rows: pl.DataFrame, first: str, second: str, label: str, confidence: float) -> Estimate:
-    means = rows.group_by("rater", "item", "system").agg(pl.col("value").mean())
+    means = rows.group_by("rater", "item", "system", maintain_order=True).agg(pl.col("value").mean())
     wide = means.pivot(on="system", index=["rater", "item"], values="value", sort_columns=True)
     both = wide.drop_nulls([first, second]) if {first, second} <= set(wide.columns) else wide.clear()
     if len(both):
         apart = (both[first] - both[second]).to_numpy()
         return clustered_mean(apart, both["rater"].to_numpy(), null=0.0, confidence=confidence, label=label)
-    by_rater = rows.group_by("system", "rater").agg(pl.col("value").mean())
+    by_rater = rows.group_by("system", "rater", maintain_order=True).agg(pl.col("value").mean())
     own, other = (by_rater.filter(pl.col("system") == name)["value"].to_numpy() for name in (first, second))
     return welch_t(own, other, confidence=confidence, label=label)
 

@@ -551,7 +551,7 @@ def data_from_arrays(
     if "probability" in columns:
         drawn = (
             frame.select("rater", "item", "order", pl.Series("p", columns["probability"]))
-            .unique(["rater", "item"])
+            .unique(["rater", "item"], maintain_order=True)
             .rows()
         )
     return StudyData(

@@ -81,7 +81,8 @@ def _without_a_rule(data: StudyData, sessions: pl.DataFrame) -> list[tuple[str, 
 def excluded_raters_table(data: StudyData) -> Table | None:
     """Each rater whom a rule excluded or screened out, with the reason; None where there is none."""
     of_shown = data.findings.filter(pl.col("rater").is_in(_shown_sessions(data)["rater"].implode()))
-    rows = of_shown.filter(pl.col("action").is_in(["exclude", "screen_out"])).sort("rater").unique(maintain_order=True)
+    rows = of_shown.filter(pl.col("action").is_in(["exclude", "screen_out"])).unique(maintain_order=True)
+    rows = rows.sort("rater", maintain_order=True)
     if not len(rows):
         return None
     body: list[tuple[Cell, ...]] = [

@@ -92,12 +92,12 @@ def rater_frame(data: StudyData, options: Options) -> tuple[pl.DataFrame, str]:
     frame = n_by_rater(rows).rename({"n": "n_judgments"})
     systems = {system.name for system in data.study.spec.systems}
     for part in (agreement, pace_frame(rows), monotony_frame(rows, systems), gold_frame(data.study, rows)):
-        frame = frame.join(part, on="rater", how="left")
+        frame = frame.join(part, on="rater", how="left", maintain_order="left")
     agreed = frame["agreement"].fill_null(float("nan")).to_numpy()
     scale = np.arctanh(np.clip(agreed, -0.999, 0.999)) if is_correlation(kind) else agreed
     frame = frame.with_columns(pl.Series("agreement_z", robust_z(scale)))
     flagged = data.findings.filter(pl.col("action") == "flag").group_by("rater").agg(pl.col("reason").str.join("; "))
-    return frame.join(flagged, on="rater", how="left"), kind
+    return frame.join(flagged, on="rater", how="left", maintain_order="left"), kind
 
 
 def raters_section(data: StudyData, options: Options) -> Section:

@@ -43,7 +43,9 @@ def reasons_section(data: StudyData) -> Section:
     for criterion in reasoned(data.study):
         answers = data.of_criterion(criterion.name)
         given = data.of_criterion(criterion.reason_name).select(*_KEY, pl.col("choice").alias("reason"))
-        both = given.join(answers.select(*_KEY, "answer"), on=_KEY, how="left", nulls_equal=True).sort("item", "rater")
+        both = given.join(answers.select(*_KEY, "answer"), on=_KEY, how="left", nulls_equal=True).sort(
+            "item", "rater", maintain_order=True
+        )
         label = criterion_label(data.study, criterion.name)
         share = f" ({percent(len(given) / len(answers))} of {n_of(len(answers), 'answer')})" if len(answers) else ""
         words.append(f"{label}: {n_of(len(given), 'reason')}{share}.")

@@ -98,9 +98,9 @@ def self_ratings_of(data: StudyData, asked: AskedCriterion) -> SelfRatings:
             f"'{name}' was answered on different scales in different conditions",
             remedy="look at each condition by itself",
         )
-    chats = data.chats.unique(["rater", "item"])
+    chats = data.chats.unique(["rater", "item"], keep="first")
     rows = data.judgments.filter((pl.col("criterion") == name) & pl.col("value").is_not_null()).join(
-        chats.rename({"duration_s": "chat_duration_s"}), on=["rater", "item"], how="left"
+        chats.rename({"duration_s": "chat_duration_s"}), on=["rater", "item"], how="left", maintain_order="left"
     )
     if not len(rows):
         raise NotEnoughData(f"no dialogue has a rating on '{name}' yet", remedy="collect dialogues")

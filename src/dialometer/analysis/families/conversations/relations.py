@@ -34,7 +34,7 @@ def criteria_section(name: str, ratings: Sequence[SelfRatings], options: Options
     rows: list[tuple[Cell, ...]] = []
     rhos: dict[str, Estimate] = {}
     for left, right in combinations(ratings, 2):
-        both = _table(left).join(_table(right), on=["rater", "item"], how="inner", suffix="_two")
+        both = _table(left).join(_table(right), on=["rater", "item"], how="inner", suffix="_two", maintain_order="left")
         first, second, rater = (both[key].to_numpy() for key in ("value", "value_two", "rater"))
         rho = clustered_spearman(first, second, rater, options, resampled="raters")
         rows.append((left.label, right.label, rho, *_same(left, right, first, second, rater, options), len(both)))
@@ -268,7 +268,8 @@ def adjusted_for_system(ratings: SelfRatings) -> Floats:
 
 def first_to_last(ratings: SelfRatings, level: Floats, options: Options) -> Estimate:
     """Mean change from each rater's first dialogue to the last, over raters who held at least two."""
-    table = pl.DataFrame({"rater": ratings.rater, "position": ratings.position, "level": level}).sort("position")
+    table = pl.DataFrame({"rater": ratings.rater, "position": ratings.position, "level": level})
+    table = table.sort("position", maintain_order=True)
     ends = (
         table.group_by("rater", maintain_order=True)
         .agg(

@@ -201,7 +201,7 @@ def _criterion(data: StudyData, name: str, options: Options, *, is_choice: bool)
     people = read(data.study, data.judgments, name)
     by_judge = read(data.study, data.by_models, name)
     own = by_judge.filter(pl.col("rater").is_in(use.use if use else ()))
-    own = own.group_by("rater", *THING).agg(pl.col("value").mean())
+    own = own.group_by("rater", *THING, maintain_order=True).agg(pl.col("value").mean())
     how, problem = use.combine if use else "mean", ""
     whole = own.group_by(THING).agg(_combined(how, is_choice=is_choice)).sort(THING)
     if how == "dawid_skene" and len(whole):

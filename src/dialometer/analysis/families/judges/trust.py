@@ -519,7 +519,7 @@ def _missing_words(data: StudyData) -> str:
     if missing.is_empty():
         return ""
     kinds = missing.with_columns(pl.col("text").str.split(" (").list.first().alias("kind"))
-    counts = kinds.group_by("judge", "kind").len().sort("judge", "len", descending=[False, True])
+    counts = kinds.group_by("judge", "kind").len().sort("judge", "len", "kind", descending=[False, True, False])
     words = listed(f"{judge}: {n:,} ({kind})" for judge, kind, n in counts.iter_rows())
     return f"Questions without a usable answer, which are missing here: {words}."
 

@@ -292,7 +292,9 @@ def _condition_sections(data: StudyData, scores: pl.DataFrame, options: Options)
             present = [level for level in factor.levels if len(by_level[level.name])]
             for other in present[1:]:
                 first = present[0]
-                both = by_level[other.name].join(by_level[first.name], on=["item", "system"], suffix="_first")
+                both = by_level[other.name].join(
+                    by_level[first.name], on=["item", "system"], suffix="_first", maintain_order="left"
+                )
                 if both.is_empty():
                     continue
                 difference = (both["value"] - both["value_first"]).to_numpy()

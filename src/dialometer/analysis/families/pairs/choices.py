@@ -140,7 +140,9 @@ def pair_choices(data: StudyData) -> PairChoices:
     frame = data.judgments.filter(
         pl.col("scale").is_in(compared_types(study, "one")) & pl.col("criterion").is_in(questions)
     )
-    joined = frame.select("rater", "item", "criterion", "choice", "side").join(known, on="item", how="inner")
+    joined = frame.select("rater", "item", "criterion", "choice", "side").join(
+        known, on="item", how="inner", maintain_order="left"
+    )
     choice = pl.col("choice")
     joined = joined.with_columns(
         signed=pl.when(choice == pl.col("b")).then(1.0).when(choice == pl.col("a")).then(-1.0)

@@ -177,7 +177,7 @@ def _rankings(frame: pl.DataFrame) -> pl.DataFrame:
     if not len(frame):
         return empty
     rows = []
-    for answer, order in frame.select("answer", "order").unique().iter_rows():
+    for answer, order in frame.select("answer", "order").unique(maintain_order=True).iter_rows():
         ranked = json.loads(answer)
         if not isinstance(ranked, list) or len(set(ranked)) != len(ranked):
             continue
@@ -189,7 +189,7 @@ def _rankings(frame: pl.DataFrame) -> pl.DataFrame:
     schema = {"answer": pl.String, "order": pl.String, "first": pl.String, "second": pl.String, "winner": pl.String}
     table = pl.DataFrame(rows, schema=schema, orient="row")
     joined = frame.select("rater", "criterion", "item", "answer", "order").join(
-        table, on=["answer", "order"], how="inner", nulls_equal=True
+        table, on=["answer", "order"], how="inner", nulls_equal=True, maintain_order="left_right"
     )
     return joined.select(_VOTE_COLUMNS)
 
