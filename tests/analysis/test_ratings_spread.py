@@ -11,6 +11,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.families.ratings.drift import _level_sentence
 from dialometer.analysis.families.ratings.spread import _digits, _relative, disputed_section, order_section
+from dialometer.errors import NotEnoughData
 from dialometer.model.report import Figure, Table
 from dialometer.stats.effects.drift import rater_slopes
 
@@ -40,6 +41,19 @@ def test_disputed_items_are_those_of_the_ratings_as_given(template, quick):
         assert ends == f"{given.min():g} to {given.max():g}"
         assert spread > 1.5
     assert ("t07", "Rules") not in {(row[1], row[2]) for row in rows}
+
+
+def test_what_all_raters_rate_alike_is_not_disputed(template, quick):
+    """Each rater's numbers are the same multiples: their logarithms differ in the last digit, less the rater's level."""
+    study = template("anchoring")
+    data = quick(study, n_raters=24)
+    number = pl.col("rater").str.slice(1).cast(pl.Int64)
+    first = data.judgments["item"][0]
+    alike = data.judgments.with_columns(
+        value=(number + 2.0) * pl.when(pl.col("item") == first).then(3.0).otherwise(7.0)
+    )
+    with pytest.raises(NotEnoughData, match="3 raters or more rated nothing differently"):
+        disputed_section(study, numeric_measures(dataclasses.replace(data, judgments=alike)))
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ def deciding_criterion(study: Study) -> Criterion | None:
         if scale is not None and (scale.choice_form == "one" if is_paired else scale.is_numeric):
             fitting[criterion.name] = criterion
     primary = study.primary_comparison
-    primary_scales = [fitting[name] for name in primary.criteria if name in fitting] if primary else []
-    return next(iter([*primary_scales, *fitting.values()]), None)
+    of_primary = [fitting[name] for name in primary.criteria if name in fitting] if primary else []
+    return next(iter([*of_primary, *fitting.values()]), None)
 
 
 # How open comparisons are

@@ -7,6 +7,7 @@ plan for ever.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -224,15 +225,15 @@ def _draw_items(
     )
     if design.judgments_per_item is not None and pool:
         is_wanted = counts < design.judgments_per_item
-        pool, counts = [item for item, is_in_pool in zip(pool, is_wanted, strict=True) if is_in_pool], counts[is_wanted]
+        pool, counts = list(itertools.compress(pool, is_wanted)), counts[is_wanted]
     n_wanted = _n_wanted(study, block, len(pool))
     block_number = [b.name for b in study.blocks].index(block.name)
     rng = _rng(study, _Stream.ITEMS, snapshot.ordinal, block_number, n_given)
     # The least judged items first, ties by chance; then back into file order, so that a fixed order is the file's.
-    is_in_pool = np.lexsort((rng.random(len(pool)), counts))
-    chosen = {pool[i].id for i in is_in_pool[:n_wanted]}
+    order = np.lexsort((rng.random(len(pool)), counts))
+    chosen = {pool[i].id for i in order[:n_wanted]}
     if draws_items(study) and snapshot.source != "model":
-        drawn = draw_items(study, [pool[i] for i in is_in_pool], n_wanted, snapshot, rng)
+        drawn = draw_items(study, [pool[i] for i in order], n_wanted, snapshot, rng)
         pairs |= drawn
         chosen = set(drawn)
     ids = [item.id for item in pool if item.id in chosen]

@@ -69,11 +69,11 @@ def report_evaluator(
     ratings: RatingSet | str | Path, *, aspects: Sequence[Aspect] = ASPECTS, seed: int = 0, name: str = ""
 ) -> Report:
     """How often an evaluator of these ratings is right on held-out users, beside simpler judges, and whom it doubts."""
-    reference = _read(ratings)
+    rating_set = _read(ratings)
     data = name or (Path(ratings).name if isinstance(ratings, str | Path) else "ratings")
     command = f"dialometer learn report {data} --aspects {','.join(aspects)} --seed {seed}"
     return evaluator_report(
-        reference.rated, aspects=tuple(aspects), data=data, command=command, left_out=reference.n_left_out, seed=seed
+        rating_set.rated, aspects=tuple(aspects), data=data, command=command, left_out=rating_set.n_left_out, seed=seed
     )
 
 

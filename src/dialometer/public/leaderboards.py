@@ -87,11 +87,11 @@ def leaderboard_with_covariates(
     differences = differences[coded.row]
     spread = differences.std(axis=0)
     scaled = np.divide(differences, spread, out=np.zeros_like(differences), where=spread > 1e-9)
-    is_distinct = distinct_covariates(coded, scaled)
+    distinct = distinct_covariates(coded, scaled)
     fit = bootstrap_with_covariates(
         coded,
-        scaled[:, is_distinct],
-        [names[k] for k in is_distinct],
+        scaled[:, distinct],
+        [names[k] for k in distinct],
         position_effect=True,
         n_resamples=n_resamples,
         confidence=confidence,
@@ -186,14 +186,14 @@ def _with_winners(ballots: pl.DataFrame) -> pl.DataFrame:
     """What each vote said as the winner's name; each way of saying it between two systems is read once."""
     ways = ballots.group_by("first", "second", "said").agg(pl.col("row").min())
     meant = [
-        side_of_vote(str(winner), str(a), str(b)) for a, b, winner in ways.select("first", "second", "said").iter_rows()
+        side_of_vote(str(said), str(a), str(b)) for a, b, said in ways.select("first", "second", "said").iter_rows()
     ]
     ways = ways.with_columns(pl.Series("winner", meant, dtype=pl.String))
     wrong = ways.filter(pl.col("winner") == "").sort("row")
     if len(wrong):
-        a, b, winner, row, _ = wrong.row(0)
+        a, b, said, row, _ = wrong.row(0)
         remedy = f"write '{a}', '{b}', model_a, model_b, tie, both_bad or cannot_tell"
-        raise DialometerError(f"'{winner}' is no winner", where=f"vote {row + 1}", remedy=remedy)
+        raise DialometerError(f"'{said}' is no winner", where=f"vote {row + 1}", remedy=remedy)
     return ballots.join(
         ways.drop("row"), on=["first", "second", "said"], how="left", maintain_order="left", nulls_equal=True
     )

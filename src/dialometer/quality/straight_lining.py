@@ -25,7 +25,7 @@ class StraightLining(QualityRule):
 
     rule: Literal["straight_lining"] = "straight_lining"
     share: float = Field(
-        default=0.95, gt=0, le=1, description="Share of the same answers above which the rule applies."
+        default=0.95, gt=0, le=1, description="The rule applies from this share of the same answers on."
     )
     at_least_n: int = Field(default=10, ge=2, description="Fewer answers on a criterion are not looked at.")
 
@@ -42,10 +42,10 @@ class StraightLining(QualityRule):
             if not _is_unplaced(judgment, systems):
                 answers.setdefault(judgment.criterion, []).append(_given(judgment))
         findings = []
-        for criterion, same_criterion in answers.items():
-            (commonest, is_position), n_same = Counter(same_criterion).most_common(1)[0]
-            if len(same_criterion) >= self.at_least_n and n_same / len(same_criterion) >= self.share:
-                share = f"{n_same} of {len(same_criterion)}"
+        for criterion, own in answers.items():
+            (commonest, is_position), n_same = Counter(own).most_common(1)[0]
+            if len(own) >= self.at_least_n and n_same / len(own) >= self.share:
+                share = f"{n_same} of {len(own)}"
                 reason = f"{share} answers on {criterion} are the same"
                 if is_position:
                     reason = f"{share} choices on {criterion} are for the same position on the screen"

@@ -175,11 +175,11 @@ class _DraftCheck:
             self._fault(f"turn {position}: speaker '{speaker}' has no known role", remedy, line, where)
         return role
 
-    def _usual(self, name: str, problem: str) -> Role | None:
+    def _usual(self, name: str, kind: str) -> Role | None:
         """The role that a name usually means; said once."""
         role = usual_role(name)
         if role is not None:
-            self.checker.problems.assume(f"the {problem} '{name.strip()}' is read as the {role}")
+            self.checker.problems.assume(f"the {kind} '{name.strip()}' is read as the {role}")
         return role
 
     def _empty(self, draft: TurnDraft, position: int, speaker: str) -> None:

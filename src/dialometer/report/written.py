@@ -184,7 +184,7 @@ def _digits(columns: Sequence[Column], by_column: Sequence[Sequence[Cell]]) -> l
     for key, column in zip(keys, columns, strict=True):
         fitting = pools[key]
         if not key[-1]:  # no interval says how precise they are: as precise as others of their kind
-            fitting = [e for other, errors in pools.items() if other[:-1] == key[:-1] for e in errors]
+            fitting = [e for other, pool in pools.items() if other[:-1] == key[:-1] for e in pool]
         shared = shared_digits(fitting, _fallback(column), is_percent=_is_percent(column))
         made[key] = _fallback(column) if shared is None and column.unit else shared  # a column with a unit has one unit
     return [

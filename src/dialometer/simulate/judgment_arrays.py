@@ -58,7 +58,7 @@ class Assigner(Protocol):
     def draw(
         self, items: Sequence[Item], numbers: Sequence[int], rng: np.random.Generator
     ) -> tuple[Sequence[int], Sequence[Sequence[str]], Sequence[float]]:
-        """For one rater the numbers of items (``given`` are those of a balanced study), the systems and the probabilities."""
+        """For one rater the numbers of items (``numbers`` are those of a balanced study), the systems and the probabilities."""
 
     def observe(self, columns: Columns) -> None:
         """Takes in what some raters answered."""

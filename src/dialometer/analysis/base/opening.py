@@ -75,7 +75,7 @@ def verdict_table(verdicts: Sequence[Verdict], correction: str, confidence: floa
             for verdict in verdicts
         ),
         caption=f"{confidence_words(confidence)} confidence intervals in brackets."
-        + (f" {_correction(correction, confidence)}" if any(one.n_tests > 1 for one in verdicts) else ""),
+        + (f" {_correction(correction, confidence)}" if any(verdict.n_tests > 1 for verdict in verdicts) else ""),
         is_confirmatory=True,
     )
 

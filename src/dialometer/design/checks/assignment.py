@@ -74,8 +74,8 @@ def _something_is_chosen(c: Checker) -> None:
             "all items show the same systems, so that there is nothing to choose",
             "show fewer with 'systems_per_item'",
         )
-    n_wanted: list[object] = [block.n_items for block in design.blocks] or [design.items_per_rater]
-    if "all" in n_wanted:
+    numbers: list[object] = [block.n_items for block in design.blocks] or [design.items_per_rater]
+    if "all" in numbers:
         c.add(
             PLACE,
             "every rater gets all items, so that there is nothing to choose",

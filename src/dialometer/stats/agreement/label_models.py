@@ -79,7 +79,7 @@ def code_labels(
         classes=known,
         rater=rater_codes.astype(np.intp),
         item=item_codes.astype(np.intp),
-        label=np.array([place[str(unknown_label)] for unknown_label in label], dtype=np.intp),
+        label=np.array([place[str(name)] for name in label], dtype=np.intp),
     )
 
 

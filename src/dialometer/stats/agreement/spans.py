@@ -77,9 +77,9 @@ def span_alpha(
         totals[k] = counts.sum(axis=1)
 
     def alpha(weights: Floats) -> Floats:
-        disagreement = weights @ totals
-        n = disagreement.sum(axis=1)
-        expected = n**2 - (disagreement**2).sum(axis=1)
+        label_totals = weights @ totals
+        n = label_totals.sum(axis=1)
+        expected = n**2 - (label_totals**2).sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.where(expected > 0, 1 - (n - 1) * (weights @ disagreed) / expected, np.nan))
 

@@ -145,14 +145,14 @@ def distinct_covariates(votes: Votes, covariates: Floats) -> list[int]:
     """The covariates that the votes can tell apart from the systems and from those before them, in order."""
     n = len(votes.systems)
     gram = PairedRows(votes, _with_position(votes, covariates, position_effect=True)).gram()
-    base, is_distinct = list(range(n + 1)), []
+    base, distinct = list(range(n + 1)), []
     for k in range(n + 1, len(gram)):
         shared = gram[base, k]
         rest = gram[k, k] - shared @ np.linalg.lstsq(gram[np.ix_(base, base)], shared, rcond=None)[0]
         if rest > _NEW * max(gram[k, k], 1e-300):
-            is_distinct.append(k - n - 1)
+            distinct.append(k - n - 1)
             base.append(k)
-    return is_distinct
+    return distinct
 
 
 def _read(

@@ -35,7 +35,7 @@ from dialometer.stats.ranking.paired_newton import (
     gradient_and_information,
     newton_held,
 )
-from dialometer.stats.ranking.vote_variance import VoteVariance
+from dialometer.stats.ranking.vote_variance import VoteVariance, variances
 from dialometer.stats.ranking.votes import WinMatrix
 
 MOST_PROFILED = 50
@@ -110,8 +110,11 @@ class StrengthContrasts:
         value = rows @ self._fitted.parameters
         error, df = self.variance.contrasts(rows)
         scale = self.variance.design_effect(rows)
-        alone = np.sqrt(np.einsum("cp,pq,cq->c", rows, self.variance.inverse, rows))
-        ratio = self._ratios(rows, np.zeros(len(rows))) if self.is_profiled else (value / alone) ** 2
+        ratio = (
+            self._ratios(rows, np.zeros(len(rows)))
+            if self.is_profiled
+            else value**2 / variances(rows, self.variance.inverse)
+        )
         is_one_way = self._is_one_way(rows)
         most = _EVIDENCE * np.maximum(df + 1, 0.0)
         as_few = np.divide(ratio, most, out=np.ones_like(most), where=most > 0)

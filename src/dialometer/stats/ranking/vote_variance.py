@@ -35,6 +35,11 @@ _NOTHING = 1e-9
 _MOST_WEIGHED = 3e8  # numbers multiplied to weigh clusters contrast by contrast; beyond, clusters weigh by their votes
 
 
+def variances(contrasts: Floats, covariance: Floats) -> Floats:
+    """Of each contrast (contrasts by parameters). Rounding leaves a spread of nothing a hair below nothing; it is cut there."""
+    return np.asarray(np.maximum(np.einsum("cp,pq,cq->c", contrasts, covariance, contrasts), 0.0))
+
+
 @dataclass(frozen=True, eq=False)
 class ClusterSpread:
     """One way of clustering: the covariance of the parameters over it, and how much each cluster knows."""
@@ -52,7 +57,7 @@ class ClusterSpread:
 
     def variance(self, contrasts: Floats) -> Floats:
         """Of each contrast (contrasts by parameters)."""
-        variance = np.asarray(np.einsum("cp,pq,cq->c", contrasts, self.covariance, contrasts))
+        variance = variances(contrasts, self.covariance)
         if self.pairs is None:
             return variance
         within = self.pairs.variance(contrasts)
@@ -89,8 +94,7 @@ class VoteVariance:
 
     def contrasts(self, rows: Floats) -> tuple[Floats, Floats]:
         """Standard errors and degrees of freedom of linear combinations of the parameters (combinations by parameters)."""
-        # A spread of nothing may come out a hair below nothing.
-        of_raters = np.maximum(self.raters.variance(rows), 0.0)
+        of_raters = self.raters.variance(rows)
         df = self.raters.effective(rows, self.inverse) - 1
         if self.items is None or self.meetings is None:
             return np.sqrt(of_raters), df
@@ -102,15 +106,13 @@ class VoteVariance:
     def design_effect(self, rows: Floats) -> Floats:
         """How many times larger the variance of each combination is than the curvature of the likelihood says; never smaller
         than that of independent votes."""
-        alone = np.einsum("cp,pq,cq->c", rows, self.inverse, rows)
-        least = self.alone(rows)
-        variance = np.maximum(self.contrasts(rows)[0] ** 2, least)
+        alone = variances(rows, self.inverse)
+        variance = np.maximum(self.contrasts(rows)[0] ** 2, self.alone(rows))
         return np.asarray(np.divide(variance, alone, out=np.ones(len(rows)), where=alone > 0))
 
     def alone(self, rows: Floats) -> Floats:
         """The variance of each combination if every vote were independent."""
-        covariance = self.inverse if self.independent is None else self.independent
-        return np.asarray(np.einsum("cp,pq,cq->c", rows, covariance, rows))
+        return variances(rows, self.inverse if self.independent is None else self.independent)
 
 
 def is_item_per_rater(votes: Votes) -> bool:

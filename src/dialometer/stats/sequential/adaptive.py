@@ -45,7 +45,7 @@ def openness_of_votes(won: Floats, tied: Floats, is_compared: Bools | None = Non
     """How open every comparison is, systems by systems, from how often the row won against the column and how often the two tied.
 
     Strengths are fitted by least squares to the share of votes won minus lost, so that systems which never met are compared
-    through others; the variance is that of a vote between equals. ``named`` are the comparisons of a hypothesis.
+    through others; the variance is that of a vote between equals. ``is_compared`` marks the comparisons of a hypothesis.
     """
     n = won + won.T + tied + PRIOR_VOTES
     np.fill_diagonal(n, 0.0)

@@ -214,7 +214,7 @@ def had_other_tasks(ratings: SelfRatings, study: Study, pair: tuple[str, str]) -
 
 def has_one_task_each(ratings: SelfRatings, study: Study) -> bool:
     """Whether every comparison that is limited to blocks is made on a single task."""
-    inside = [in_blocks(ratings, study, system) for system in _between_systems(study) if system.blocks]
+    inside = [in_blocks(ratings, study, comparison) for comparison in _between_systems(study) if comparison.blocks]
     return {len(set(scenarios_of(one, study).tolist())) for one in inside if one.systems} == {1}
 
 

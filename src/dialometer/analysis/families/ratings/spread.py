@@ -36,6 +36,8 @@ from dialometer.stats.effects.multiplicity import Correction, adjust_estimates
 from dialometer.stats.observations import Floats, Ints
 
 N_DISPUTED = 10
+ALIKE = 1e-9
+"""A spread below this is rounding: all raters gave the same."""
 FEWEST_RATERS = 3
 FEWEST_RATINGS = 3
 """Ratings below which nobody is said to give always the same number."""
@@ -142,7 +144,9 @@ def disputed_section(study: Study, measures: Measures) -> Section:
     for measure in measures.criteria:
         body += _disputed(study, measure, max(3, N_DISPUTED // len(measures.criteria)))
     if not body:
-        raise NotEnoughData(f"nothing was rated by {FEWEST_RATERS} raters", remedy="have items judged by more raters")
+        raise NotEnoughData(
+            f"{FEWEST_RATERS} raters or more rated nothing differently", remedy="have items judged by more raters"
+        )
     is_log = measures.criteria[0].is_log
     spread = "Spread (factor)" if is_log else "Standard deviation"
     table = Table(
@@ -189,7 +193,7 @@ def _disputed(study: Study, measure: Measure, most: int) -> list[tuple[Cell, ...
     rows: list[tuple[Cell, ...]] = []
     n_digits = _digits(measure)
     for target in np.argsort(-spread, kind="stable")[:most].tolist():
-        if spread[target] <= 0:
+        if spread[target] < ALIKE:
             continue
         judged = np.flatnonzero(measure.target == target)
         first, given = judged[0], measure.raw[judged]
