@@ -155,6 +155,24 @@ def test_seeds_are_the_runs_where_there_is_one_split(rated):
     assert line.standard_errors["wide"] > 0
 
 
+def test_the_interval_is_over_users_who_are_drawn_for_all_their_splits_together(rated):
+    """Ten splits test everyone twice, which makes no one two people."""
+    rng = np.random.default_rng(2)
+    noisy = {one.id: one.rating + rng.normal(0, 2) for one in rated}
+
+    def primary(n_splits):
+        splits = grouped_splits(rated, n_splits)
+        scores = {
+            (split.name, 0, "a"): np.array([noisy[one.id] for one in rows_of(rated, split.test)]) for split in splits
+        }
+        (line,) = table_of(rated, splits, scores, {}, [AblationRow("a", "a")])
+        return line.primary
+
+    once, twice = primary(5), primary(10)
+    assert once.n == twice.n == 60
+    assert twice.high - twice.low > 0.85 * (once.high - once.low)
+
+
 def test_expert_pairs_are_the_primary_measure(rated):
     test = rated[:20]
     experts = [DialoguePair(test[0].id, test[1].id, True), DialoguePair("elsewhere", test[1].id, True)]

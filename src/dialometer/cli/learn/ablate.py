@@ -80,8 +80,9 @@ def add_to(app: typer.Typer) -> None:
         """Train and measure every row of the paper's table on the same grouped splits. Run again to continue.
 
         The first figure is the accuracy on held-out pairs rated 3 points or more apart and of about the same length, with
-        its standard error over splits and a bootstrap interval over dialogues. With **--pairs** it is the accuracy on expert
-        pairs, as in the paper: half for development, half for the test, and none of their dialogues for training.
+        its standard error over splits and a bootstrap interval over users or blocks of neighbours. With **--pairs** it is the
+        accuracy on expert pairs, as in the paper: half for development, half for the test, and none of their dialogues for
+        training.
         """
         from dialometer.cli.console import working
         from dialometer.learned.cmade.fit import FitOptions

@@ -33,7 +33,7 @@ from dialometer.learned.data.measures import (
 )
 from dialometer.learned.data.pairs import DialoguePair, NumberedPairs, numbered_gap_pairs, to_numbers
 from dialometer.learned.data.rated import RatedDialogue
-from dialometer.learned.data.splits import DataSplit, rows_of
+from dialometer.learned.data.splits import DataSplit, groups_of, rows_of
 from dialometer.learned.experiments.plain_rows import AblationRow, PlainRow
 from dialometer.learned.experiments.trained_rows import TRAINED, RowScores, TrainedRows
 from dialometer.model.estimate import Estimate
@@ -61,7 +61,7 @@ class AblationLine:
 
     row: AblationRow
     primary: Estimate
-    """Accuracy on the primary pairs, with its bootstrap interval over dialogues."""
+    """Accuracy on the primary pairs, with its bootstrap interval over users or blocks of neighbours."""
     accuracies: Mapping[str, float]
     standard_errors: Mapping[str, float]
     kappa: float
@@ -178,11 +178,15 @@ def table_of(
         means[row.name] = {"kappa": _by_split(row, splits, scores, partial(_kappa, pairs, measures[0]))}
         means[row.name] |= {m: _by_split(row, splits, scores, partial(_accuracy, pairs, m)) for m in measures}
     overlap = float(np.mean([len(split.test) / max(1, len(split.train)) for split in splits]))
+    group_of = dict(zip((one.id for one in rated), groups_of(rated), strict=True))
     lines = []
     for row in rows:
         runs = [key for key in scores if key[2] == row.name and key[0] in tests]
         primary = accuracy_estimate(
-            [scores[key] for key in runs], [pairs[key[0]][measures[0]] for key in runs], label=row.label
+            [scores[key] for key in runs],
+            [pairs[key[0]][measures[0]] for key in runs],
+            groups=[group_of[one.id] for key in runs for one in tests[key[0]]],
+            label=row.label,
         )
         own, shares = means[row.name], [dropped[key] for key in runs if key in dropped]
         lines.append(
