@@ -216,6 +216,24 @@ def test_commands_adapt_and_measure(old, tmp_path):
     assert "By its own probabilities" in scored
 
 
+def test_twenty_ratings_of_nobody_known_have_accuracies_without_an_interval(old, tmp_path):
+    """One block of neighbours cannot be drawn from: the numbers are there, and nothing is promised."""
+    old.save(tmp_path / "old", {"fingerprint": "old"})
+    ratings = tmp_path / "ratings.jsonl"
+    write_dialogues(ratings, [replace(one.dialogue, metadata={"rating": one.rating}) for one in talks(24, 23)])
+    about = json.loads(invoke("learn", "adapt", tmp_path / "old", ratings, "--out", tmp_path / "new", "--json"))
+    assert about["accuracy_before"] > 0.7
+    assert about["interval"] == about["interval_before"] == [None, None]
+    check = json.loads(invoke("learn", "evaluate", ratings, "--evaluator", tmp_path / "old", "--json"))
+    assert check["right"]["value"] > 0.6
+    assert check["right"]["low"] is None
+    printed = invoke("learn", "evaluate", ratings, "--evaluator", tmp_path / "old")
+    assert "nan" not in printed
+    assert "1 user or block of neighbours is too few for an interval" in printed
+    trained = invoke("learn", "train", ratings, "--aspects", "words,behaviour", "--out", tmp_path / "trained")
+    assert "(no interval: too few users or blocks of neighbours)" in " ".join(trained.split())
+
+
 @pytest.mark.parametrize(
     ("is_useful", "low", "expected", "said"),
     [
@@ -226,5 +244,8 @@ def test_commands_adapt_and_measure(old, tmp_path):
     ],
 )
 def test_what_evaluate_says_where_it_does_not_know(is_useful, low, expected, said):
-    estimates = {"measured": SimpleNamespace(low=low, high=0.7), "expected": SimpleNamespace(value=expected)}
+    estimates = {
+        "measured": SimpleNamespace(low=low, high=0.7, has_interval=True),
+        "expected": SimpleNamespace(value=expected),
+    }
     assert said in _advice(SimpleNamespace(is_useful=is_useful, **estimates))

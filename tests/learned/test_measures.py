@@ -6,7 +6,14 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from dialometer.errors import NotEnoughData
-from dialometer.learned.data.measures import accuracy, accuracy_estimate, hits, pair_kappa, paired_difference
+from dialometer.learned.data.measures import (
+    accuracy,
+    accuracy_estimate,
+    ends,
+    hits,
+    pair_kappa,
+    paired_difference,
+)
 from dialometer.learned.data.pairs import NumberedPairs
 
 
@@ -54,6 +61,24 @@ def test_splits_are_kept_apart_and_groups_can_be_drawn():
     grouped = accuracy_estimate(scores[0], pairs[0], groups=[f"g{n // 2}" for n in range(10)])
     assert grouped.interval_method.endswith("groups of dialogues")
     assert not accuracy_estimate(scores[0], NumberedPairs(np.array([], int), np.array([], int))).is_known
+
+
+def test_a_user_in_several_splits_is_drawn_for_all_of_them_together():
+    """Everything measured twice is no more certain: the interval is that of one split, drawn alike."""
+    scores, pairs = np.random.default_rng(1).normal(size=30), pairs_of(30, 200)
+    users = [f"u{n // 3}" for n in range(30)]
+    once = accuracy_estimate(scores, pairs, groups=users)
+    twice = accuracy_estimate([scores, scores], [pairs, pairs], groups=users + users)
+    assert ends(twice) == pytest.approx(ends(once))
+
+
+@pytest.mark.parametrize(("n_users", "few"), [(1, "1 user or block of neighbours is"), (4, "4 users or blocks of")])
+def test_few_users_have_an_accuracy_and_no_interval(n_users, few):
+    scores, pairs = np.random.default_rng(1).normal(size=20), pairs_of(20, 100)
+    found = accuracy_estimate(scores, pairs, groups=[f"u{n % n_users}" for n in range(20)])
+    assert found.value == pytest.approx(accuracy(scores, pairs))
+    assert ends(found) == [None, None]
+    assert found.notes[0].startswith(few)
 
 
 def test_kappa_is_that_of_scikit_learn():

@@ -233,8 +233,8 @@ def media_left_out(rows: Iterable[RatedDialogue]) -> tuple[int, str]:
 
 
 def with_interval(value: float, interval: Sequence[float | None]) -> str:
-    """A share in percent with its 95% interval, where it has one."""
+    """A share in percent with its 95% interval, or that there is none."""
     low, high = interval
     if low is None or high is None:
-        return f"{value:.1%}"
+        return f"{value:.1%} (no interval: too few users or blocks of neighbours)"
     return f"{value:.1%} (95% interval {100 * low:.0f} to {100 * high:.0f})"

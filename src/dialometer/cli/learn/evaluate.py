@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.learn._shared import RatingOptions, RatingsPath
+from dialometer.cli.learn._shared import RatingOptions, RatingsPath, with_interval
 from dialometer.cli.options import AsJson, Device, Seed, with_option_groups
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def _check(folder: Path, rated: Sequence[RatedDialogue], seed: int, device: str,
     from rich.table import Table
 
     from dialometer.cli.console import results, working
+    from dialometer.learned.data.measures import ends
     from dialometer.learned.evaluators import load_evaluator
     from dialometer.learned.experiments.own_data import check_on_own_data
 
@@ -115,14 +116,17 @@ def _check(folder: Path, rated: Sequence[RatedDialogue], seed: int, device: str,
         "lead over the longer one, in points": check.lead,
     }
     if as_json:
-        numbers = {name: {"value": line.value, "low": line.low, "high": line.high} for name, line in lines.items()}
+        numbers = {
+            name: dict(zip(("value", "low", "high"), (line.value, *ends(line)), strict=True))
+            for name, line in lines.items()
+        }
         about = {"n_rated": check.n_rated, "n_pairs": check.n_pairs, "calibration_error": check.calibration_error}
         typer.echo(json.dumps({**about, "share_unlike_training": check.share_unlike, **numbers}, indent=2))
         return
     table = Table("", "", "95% interval", box=None, pad_edge=False, header_style="bold")
     for name, line in lines.items():
         sign, mark = ("+", "") if line is check.lead else ("", "%")
-        interval = f"{100 * (line.low or 0):{sign}.1f} to {100 * (line.high or 0):{sign}.1f}"
+        interval = f"{100 * line.low:{sign}.1f} to {100 * line.high:{sign}.1f}" if line.has_interval else "–"
         table.add_row(name, f"{100 * line.value:{sign}.1f}{mark}", interval)
     table.add_row("calibration error", f"{check.calibration_error:.1%}", "")
     table.add_row("dialogues unlike its training dialogues", f"{check.share_unlike:.0%}", "")
@@ -132,7 +136,9 @@ def _check(folder: Path, rated: Sequence[RatedDialogue], seed: int, device: str,
 
 
 def _advice(check: OwnDataCheck) -> str:
-    low, high = (100 * (end or 0) for end in (check.measured.low, check.measured.high))
+    if not check.measured.has_interval:
+        return f"Nothing can be promised: {check.measured.notes[0]}. Give more ratings, and say whose they are."
+    low, high = 100 * check.measured.low, 100 * check.measured.high
     if check.is_useful:
         text = f"On dialogues like these, expect it to order {low:.0f} to {high:.0f}% of pairs right."
         if 100 * check.expected.value > high:
@@ -176,7 +182,7 @@ TITLES = {"grouped": "New users or blocks", "files": "A file held out", "bots": 
 LEGEND = (
     "Accuracies in %, means over splits ± one standard error, on held-out pairs of dialogues; gap: how many points their ratings "
     "lie apart. The last columns are differences, paired over splits. The 95% confidence interval is that of the first column with "
-    "the pairs of all splits together (bootstrap over dialogues), which need not be the mean over splits"
+    "the pairs of all splits together (bootstrap over users, or blocks of neighbours), which need not be the mean over splits"
 )
 EXPECTED = {
     "grouped": "Expected accuracy for new users",
@@ -189,6 +195,7 @@ def _print_result(out: Path, tables: dict[str, list[AblationLine]], n_rated: int
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.learned.data.measures import ends
     from dialometer.learned.experiments.ablation import (
         against,
         evaluation_cells,
@@ -210,8 +217,7 @@ def _print_result(out: Path, tables: dict[str, list[AblationLine]], n_rated: int
         results.print()
     for name, lines in tables.items():
         best = next(line.primary for line in lines if line.row.name == "best")
-        interval = f"{100 * (best.low or 0):.1f} to {100 * (best.high or 0):.1f}"
-        results.print(f"{EXPECTED[name]}: [bold]{best.value:.1%}[/] (95% interval {interval})", soft_wrap=True)
+        results.print(f"{EXPECTED[name]}: [bold]{with_interval(best.value, ends(best))}[/]", soft_wrap=True)
     results.print(
         f"\n{n_rated:,} rated dialogues. {LEGEND}; the expected accuracy is that of the best recipe.",
         soft_wrap=True,

@@ -22,7 +22,7 @@ from dialometer.learned.cmade.stages import Outcome, StageOptions, StageRun, che
 from dialometer.learned.data.calibration import CalibrationQuality, reliability
 from dialometer.learned.data.evaluator import FILE, read_about
 from dialometer.learned.data.measures import accuracy as accuracy_of
-from dialometer.learned.data.measures import accuracy_estimate, kappa_with_error
+from dialometer.learned.data.measures import accuracy_estimate, ends, kappa_with_error
 from dialometer.learned.data.pairs import NumberedPairs
 from dialometer.learned.data.rated import RatingVerdict, read_verdicts, write_verdicts
 from dialometer.model.part import Part
@@ -123,7 +123,7 @@ def _fitted(
     together = np.mean(rows, axis=0) / evaluator.temperature
     measured = reliability(together[pairs[:, 0]] - together[pairs[:, 1]], 1.0)
     stopping = NumberedPairs(materials.stopping.pairs[:, 0], materials.stopping.pairs[:, 1])
-    accuracy = accuracy_estimate(together, stopping)
+    accuracy = accuracy_estimate(together, stopping, groups=data.stopping.groups)
     verdicts = _verdicts(data, outcomes)
     tested = None if data.test is None else _tested(evaluator, data.test)
     about = {
@@ -134,7 +134,7 @@ def _fitted(
         "n_development_pairs": len(data.development.pairs),
         "n_stopping_pairs": len(data.stopping.pairs),
         "stopping_accuracy": accuracy.value,
-        "interval": [accuracy.low, accuracy.high],
+        "interval": ends(accuracy),
         "test": tested,
         "reliability": asdict(measured),
         "options": json.loads(options.model_dump_json()),

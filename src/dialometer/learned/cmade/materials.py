@@ -49,6 +49,8 @@ class PairSet:
 
     dialogues: tuple[Dialogue, ...]
     pairs: Ints
+    groups: tuple[str, ...]
+    """The user or block of neighbours of each dialogue."""
 
 
 @dataclass(frozen=True)
@@ -218,10 +220,11 @@ def _expert_set(rated: Sequence[RatedDialogue], pairs: Sequence[DialoguePair]) -
     used = sorted({place[name] for pair in inside for name in (pair.first, pair.second)})
     new = {rated[old].id: number for number, old in enumerate(used)}
     numbered = np.array([(new[pair.better], new[pair.worse]) for pair in inside], dtype=np.int64).reshape(-1, 2)
-    return PairSet(tuple(rated[old].dialogue for old in used), numbered)
+    groups = groups_of(rated)
+    return PairSet(tuple(rated[old].dialogue for old in used), numbered, tuple(groups[old] for old in used))
 
 
 def _gap_set(rated: Sequence[RatedDialogue], gap: float) -> PairSet:
     numbered = numbered_gap_pairs(rated, gap, max_pairs=MOST_PAIRS)
     pairs = np.column_stack([numbered.better, numbered.worse]).astype(np.int64)
-    return PairSet(tuple(row.dialogue for row in rated), pairs)
+    return PairSet(tuple(row.dialogue for row in rated), pairs, tuple(groups_of(rated)))

@@ -16,6 +16,8 @@ from dialometer.stats.agreement.kappa import cohen_kappa
 from dialometer.stats.bootstrap.bootstrap import bootstrap
 
 Floats = NDArray[np.float64]
+FEWEST_GROUPS = 5
+"""Users or blocks below which there is no interval: resampling 2 to 4 of them, it held the truth in 53 to 86% of simulated draws."""
 
 
 def hits(scores: Floats, pairs: NumberedPairs) -> Floats:
@@ -43,7 +45,7 @@ def accuracy_estimate(
     """Accuracy with its interval by bootstrap over dialogues (over ``groups`` of them where given).
 
     A resampled pair counts as often as its two dialogues were drawn, multiplied. Scores and pairs may be lists, one for
-    each split: dialogues of different splits are then different cases, and no pair reaches from one to another.
+    each split: no pair reaches from one to another, and without ``groups`` their dialogues are different cases.
     """
     score_list = [scores] if isinstance(scores, np.ndarray) else list(scores)
     pair_list = [pairs] if isinstance(pairs, NumberedPairs) else list(pairs)
@@ -86,7 +88,10 @@ def mean_over_pairs(
     label: str,
     method: str,
 ) -> Estimate:
-    """The mean of one value per pair, with its interval by bootstrap over dialogues or groups of them."""
+    """The mean of one value per pair, with its interval by bootstrap over dialogues or groups of them.
+
+    A group that comes in several splits is drawn for all of them together.
+    """
     offsets = np.cumsum([0, *sizes])
     n_pairs = sum(len(numbered) for numbered in pairs)
     if not n_pairs:
@@ -95,6 +100,11 @@ def mean_over_pairs(
     worse = np.concatenate([numbered.worse + start for numbered, start in zip(pairs, offsets, strict=False)])
     n = int(offsets[-1])
     case = np.arange(n) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    n_cases = int(case.max()) + 1
+    if groups is not None and n_cases < FEWEST_GROUPS:
+        few = "user or block of neighbours is" if n_cases == 1 else "users or blocks of neighbours are"
+        note = f"{n_cases} {few} too few for an interval, at least {FEWEST_GROUPS} are needed"
+        return Estimate(float(np.concatenate(values).mean()), n_cases, method, label=label, notes=(note,))
     right = sparse.csr_array((np.concatenate(values), (better, worse)), shape=(n, n))
     all_pairs = sparse.csr_array((np.ones(n_pairs), (better, worse)), shape=(n, n))
 
@@ -107,7 +117,7 @@ def mean_over_pairs(
     resampled = "dialogues" if groups is None else "groups of dialogues"
     estimate = bootstrap(
         statistic,
-        int(case.max()) + 1,
+        n_cases,
         method=method,
         resampled=resampled,
         n_resamples=n_resamples,
@@ -115,6 +125,11 @@ def mean_over_pairs(
         label=label,
     )
     return estimate.with_note(f"{n_pairs:,} pairs of {n:,} dialogues")
+
+
+def ends(estimate: Estimate) -> list[float | None]:
+    """The interval for programs and files; None where it could not be computed."""
+    return [estimate.low, estimate.high] if estimate.has_interval else [None, None]
 
 
 def pair_kappa(scores: Floats, pairs: NumberedPairs, *, seed: int = 0) -> float:

@@ -22,7 +22,7 @@ from scipy import linalg
 
 from dialometer.errors import DialometerError
 from dialometer.learned.data.calibration import fit_temperature, reliability
-from dialometer.learned.data.measures import accuracy_estimate
+from dialometer.learned.data.measures import accuracy_estimate, ends
 from dialometer.learned.data.rated import RatedDialogue, check_rated
 from dialometer.learned.data.splits import groups_of
 from dialometer.learned.gaussian.evaluator import GaussianEvaluator
@@ -117,9 +117,9 @@ def adapt_gaussian(
         "pairs": kind,
         "n_stopping_pairs": len(judged),
         "accuracy_before": before.value,
-        "interval_before": [before.low, before.high],
+        "interval_before": ends(before),
         "cross_validated_accuracy": adapted.value,
-        "interval": [adapted.low, adapted.high],
+        "interval": ends(adapted),
         "error_points": error,
         "reliability": asdict(measured),
         "n_not_believed": sum(verdict.is_believed is False for verdict in verdicts),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dialometer.errors import NotEnoughData
 from dialometer.learned.data.calibration import CalibrationQuality, fit_temperature, reliability
 from dialometer.learned.data.evaluator import refuse_other
-from dialometer.learned.data.measures import accuracy_estimate
+from dialometer.learned.data.measures import accuracy_estimate, ends
 from dialometer.learned.data.pairs import DialoguePair, NumberedPairs, numbered_gap_pairs, to_numbers
 from dialometer.learned.data.rated import RatedDialogue, RatingVerdict, check_rated, same_text, write_verdicts
 from dialometer.learned.data.splits import groups_of
@@ -233,7 +233,7 @@ def fit_gaussian(
         "pairs": kind,
         "n_stopping_pairs": len(judged),
         "cross_validated_accuracy": right.value,
-        "interval": [right.low, right.high],
+        "interval": ends(right),
         "error_points": error,
         "reliability": asdict(measured),
         "n_not_believed": sum(verdict.is_believed is False for verdict in verdicts),
