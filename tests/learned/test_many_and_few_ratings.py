@@ -28,7 +28,7 @@ from dialometer.learned.gaussian.kernel import (
     likeness,
     own_kernel,
 )
-from dialometer.learned.gaussian.training import fit_gaussian, folds_of, save_gaussian
+from dialometer.learned.gaussian.training import CrossValidation, fit_gaussian, folds_of, save_gaussian
 from dialometer.readers.writing import write_dialogues
 
 from .test_gaussian_evaluator import talks
@@ -60,7 +60,9 @@ def test_with_all_dialogues_inducing_it_is_the_exact_process(problem):
     inside, outside = np.flatnonzero(folds != 2), np.flatnonzero(folds == 2)
     effects = effect_kernel([users[n] for n in inside])
     part = fit_process(kernel[np.ix_(inside, inside)], ratings[inside], noise[inside], effects)
-    np.testing.assert_allclose(found.held_out()[outside], part.predict(kernel[np.ix_(outside, inside)]), atol=1e-4)
+    np.testing.assert_allclose(
+        found.held_out().expected[outside], part.predict(kernel[np.ix_(outside, inside)]), atol=1e-4
+    )
 
 
 def test_how_uncertain_a_dialogue_is_without_its_own_rating(problem):
@@ -101,7 +103,7 @@ def test_no_rater_is_cut_in_two_by_the_portions(problem, monkeypatch):
     whole = InducingProcess(described, np.arange(20), SETTINGS, ratings, np.full(90, 3.0), users, folds)
     monkeypatch.setattr("dialometer.learned.gaussian.inducing.ROWS_AT_A_TIME", 7)
     parts = InducingProcess(described, np.arange(20), SETTINGS, ratings, np.full(90, 3.0), users, folds)
-    np.testing.assert_allclose(parts.held_out(), whole.held_out())
+    np.testing.assert_allclose(parts.held_out().quality, whole.held_out().quality)
     assert parts.posterior().unit == pytest.approx(whole.posterior().unit)
 
 
@@ -147,11 +149,31 @@ def test_with_a_correlation_of_one_adapting_is_training_on_both(old):
     both = np.linalg.solve(covariance, residual)
     np.testing.assert_allclose(joint.weights, both[n:], atol=1e-6)
     without = np.delete(np.arange(30), 3)
-    apart = _left_out(joint, ratings, [f"d{number}" for number in range(30)])
+    held_out = _left_out(joint, ratings, [f"d{number}" for number in range(30)])
     part = _joint(old, projected[:, without], own[np.ix_(without, without)], ratings[without], 1.0)
     expected = joint.expected[3] + part.mean
     expected += (own[3, without] - projected[:, 3] @ projected[:, without]) @ part.weights
-    assert ratings[3] - apart[3] == pytest.approx(expected)
+    assert held_out.expected[3] == pytest.approx(expected)
+    assert held_out.quality[3] == pytest.approx(expected - part.mean)
+
+
+def test_where_nothing_is_learned_held_out_dialogues_are_not_ordered_the_wrong_way_round(old):
+    """Without a high rating the mean of the others is lower: expected ratings of several models are worse than chance."""
+    rated = talks(30, 16, n_users=10)
+    table = describe([one.dialogue for one in rated], has_meaning=False)
+    problem = CrossValidation(rated, table, ("words", "behaviour"), np.ones(30), np.random.default_rng(0))
+    found = problem.held_out(KernelSettings(noise=1e9))
+    assert accuracy(found.expected, numbered_gap_pairs(rated, 3)) < 0.4
+    np.testing.assert_allclose(found.quality, 0, atol=1e-6)
+    rng = np.random.default_rng(1)
+    accuracies = []
+    for _ in range(20):
+        noise = [replace(one, rating=float(rng.integers(1, 6)), user=f"u{number}") for number, one in enumerate(rated)]
+        accuracies += [
+            fit_gaussian(noise, aspects=old.describer.aspects, table=table).accuracy,
+            adapt_gaussian(old, noise, table=table).accuracy,
+        ]
+    assert np.mean(accuracies) == pytest.approx(0.5, abs=0.05)
 
 
 def test_an_adapted_evaluator_follows_the_new_ratings(old, tmp_path):

@@ -27,7 +27,7 @@ from dialometer.learned.data.rated import RatedDialogue, check_rated
 from dialometer.learned.data.splits import groups_of
 from dialometer.learned.gaussian.evaluator import GaussianEvaluator
 from dialometer.learned.gaussian.features import FeatureTable
-from dialometer.learned.gaussian.kernel import Posterior, effect_kernel, left_out_familiarity, likeness
+from dialometer.learned.gaussian.kernel import HeldOut, Posterior, effect_kernel, left_out_familiarity, likeness
 from dialometer.learned.gaussian.training import (
     GaussianFit,
     fingerprint_of,
@@ -84,9 +84,9 @@ def adapt_gaussian(
     cross = likeness(old.known, described).kernel(old.settings)
     projected = linalg.solve_triangular(old.posterior.factor[0], cross, lower=True)
     joint = _choose(old, projected, own, ratings)
-    held_out = ratings - _left_out(joint, ratings, groups)
+    held_out = _left_out(joint, ratings, groups)
     judged, wide, kind = pairs_of(rated, (), seed)
-    gaps = held_out[wide.better] - held_out[wide.worse]
+    gaps = held_out.quality[wide.better] - held_out.quality[wide.worse]
     temperature = _temperature(old.temperature, fit_temperature(gaps), len(rated))
     unseen = left_out_familiarity((joint.factor, True), kernel - joint.known, np.diag(kernel))
     evaluator = GaussianEvaluator(
@@ -94,14 +94,14 @@ def adapt_gaussian(
         old.known.followed_by(described),
         old.settings,
         _posterior(old, projected, joint),
-        centre=float(held_out.mean()),
+        centre=float(held_out.expected.mean()),
         temperature=temperature,
         usual_familiarity=usual_familiarity(unseen),
         word_vectors=old.word_vectors,
     )
-    error = float(np.sqrt(np.mean((ratings - held_out) ** 2)))
-    verdicts = verdicts_on(rated, held_out, error)
-    adapted = accuracy_estimate(held_out, judged, groups=groups, seed=seed)
+    error = float(np.sqrt(np.mean((ratings - held_out.expected) ** 2)))
+    verdicts = verdicts_on(rated, held_out.expected, error)
+    adapted = accuracy_estimate(held_out.quality, judged, groups=groups, seed=seed)
     before = accuracy_estimate(old.expected_ratings(table), judged, groups=groups, seed=seed)
     measured = reliability(gaps, temperature)
     content = {
@@ -157,19 +157,20 @@ def _temperature(before: float, fitted: float, n: int) -> float:
     return (N_BEFORE + n) / (N_BEFORE / before + n / fitted)
 
 
-def _left_out(joint: _Joint, ratings: Floats, groups: Sequence[str]) -> Floats:
-    """How far each new rating is from what the model expects that has not seen its group, in closed form (Dubrule 1983)."""
+def _left_out(joint: _Joint, ratings: Floats, groups: Sequence[str]) -> HeldOut:
+    """What the model expects of each new dialogue that has not seen its group's ratings, in closed form (Dubrule 1983)."""
     inverse = linalg.cho_solve((joint.factor, True), np.eye(len(ratings)))
-    sums = inverse.sum(axis=1)
-    inverse -= np.outer(sums, sums) / sums.sum()
+    sums, answers = inverse.sum(axis=1), inverse @ (ratings - joint.expected)
     _, group = np.unique(np.asarray(groups), return_inverse=True)
     if group.max() < 1:
         group = np.arange(len(ratings))
-    apart = np.empty(len(ratings))
+    means, apart = np.empty(len(ratings)), np.empty(len(ratings))
     for number in range(int(group.max()) + 1):
         rows = np.flatnonzero(group == number)
-        apart[rows] = np.linalg.solve(inverse[np.ix_(rows, rows)], joint.weights[rows])
-    return apart
+        own, ones = np.linalg.solve(inverse[np.ix_(rows, rows)], np.column_stack([answers[rows], sums[rows]])).T
+        means[rows] = (answers.sum() - sums[rows] @ own) / (sums.sum() - sums[rows] @ ones)
+        apart[rows] = own - means[rows] * ones
+    return HeldOut(ratings - apart, ratings - apart - means)
 
 
 def _posterior(old: GaussianEvaluator, projected: Floats, joint: _Joint) -> Posterior:

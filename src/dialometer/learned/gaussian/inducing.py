@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from dialometer.learned.gaussian.kernel import Described, KernelSettings, Posterior, likeness
+from dialometer.learned.gaussian.kernel import Described, HeldOut, KernelSettings, Posterior, likeness
 from dialometer.neural.work import QUIET, Work
 
 Floats = NDArray[np.float64]
@@ -86,17 +86,17 @@ class InducingProcess:
         factor = linalg.cho_factor(self.kernel + noise_root.T @ noise_root, lower=True, overwrite_a=True)
         return Posterior(weights, mean, factor, unit)
 
-    def held_out(self) -> Floats:
-        """The rating expected of each dialogue by a model that has not seen its fold."""
-        expected = np.empty(len(self.ratings))
+    def held_out(self) -> HeldOut:
+        """What is expected of each dialogue by a model that has not seen its fold."""
+        quality, means = np.empty(len(self.ratings)), np.empty(len(self.ratings))
         for number in range(len(self.sums)):
             first, *others = (one for place, one in enumerate(self.sums) if place != number)
             for one in others:
                 first = first + one
             weights, mean, _ = self._solved(first)
             for rows, cross in self._blocks(np.flatnonzero(self.folds == number), "Checking on held-out dialogues"):
-                expected[rows] = cross @ weights + mean
-        return expected
+                quality[rows], means[rows] = cross @ weights, mean
+        return HeldOut(quality + means, quality)
 
     def _sum_up(self, fold: Ints) -> RatingSums:
         """Sums over one fold. Raters are taken whole, so that what each adds to all ratings can be summed out at once."""

@@ -232,6 +232,17 @@ class Posterior:
         return np.asarray(np.sqrt(np.maximum(own - np.einsum("ij,ij->j", known, known), 0.0)))
 
 
+@dataclass(frozen=True)
+class HeldOut:
+    """What models expect of dialogues whose groups they have not seen."""
+
+    expected: Floats
+    """Ratings."""
+    quality: Floats
+    """The same less each model's mean, to compare dialogues by: without a high rating the mean of the others is lower, so that
+    expected ratings of several models are ordered worse than by chance where nothing was learned."""
+
+
 def familiarity(deviations: Floats, own: Floats) -> Floats:
     """The share of the variance of each dialogue's quality that training explains: 0 for one that is unlike all others."""
     return np.asarray(1 - deviations**2 / np.maximum(own, 1e-12))

@@ -33,6 +33,7 @@ from dialometer.learned.gaussian.kernel import (
     Aspect,
     Described,
     Describer,
+    HeldOut,
     KernelSettings,
     Likeness,
     Posterior,
@@ -82,9 +83,9 @@ class CrossValidation:
             own, other = describer(table.rows(inside)), describer(table.rows(outside))
             self.folds.append((inside, outside, likeness(own, own), likeness(other, own)))
 
-    def held_out(self, settings: KernelSettings) -> Floats:
-        """The rating expected of each dialogue by a model that has not seen its group."""
-        expected = np.empty(len(self.ratings))
+    def held_out(self, settings: KernelSettings) -> HeldOut:
+        """What is expected of each dialogue by a model that has not seen its group."""
+        expected, quality = np.empty(len(self.ratings)), np.empty(len(self.ratings))
         for inside, outside, own, other in self.folds:
             posterior = fit_process(
                 own.kernel(settings),
@@ -93,7 +94,8 @@ class CrossValidation:
                 settings.effect * self.effects[np.ix_(inside, inside)],
             )
             expected[outside] = posterior.predict(other.kernel(settings))
-        return expected
+            quality[outside] = expected[outside] - posterior.mean
+        return HeldOut(expected, quality)
 
 
 def raters_of(rated: Sequence[RatedDialogue], groups: Sequence[str]) -> list[str]:
@@ -110,10 +112,10 @@ def folds_of(groups: Sequence[str], rng: np.random.Generator) -> Ints:
     return np.array([fold[group] for group in groups], dtype=np.int64)
 
 
-def choose_settings(problem: CrossValidation) -> tuple[KernelSettings, Floats]:
+def choose_settings(problem: CrossValidation) -> tuple[KernelSettings, HeldOut]:
     """The settings with the smallest squared error on held-out groups, one after the other, and what they predict."""
-    best, expected = KernelSettings(), problem.held_out(KernelSettings())
-    least = squared_error(problem.ratings, expected, problem.weights)
+    best, held_out = KernelSettings(), problem.held_out(KernelSettings())
+    least = squared_error(problem.ratings, held_out.expected, problem.weights)
     has_near = problem.folds[0][2].distances is not None
     rounds: list[list[dict[str, float]]] = [
         [{"sharpness": value} for value in SHARPNESSES] if has_near else [],
@@ -128,10 +130,10 @@ def choose_settings(problem: CrossValidation) -> tuple[KernelSettings, Floats]:
             if tried == best:
                 continue
             predicted = problem.held_out(tried)
-            error = squared_error(problem.ratings, predicted, problem.weights)
+            error = squared_error(problem.ratings, predicted.expected, problem.weights)
             if error < least:
-                best, expected, least = tried, predicted, error
-    return best, expected
+                best, held_out, least = tried, predicted, error
+    return best, held_out
 
 
 def squared_error(ratings: Floats, expected: Floats, weights: Floats) -> float:
@@ -203,22 +205,22 @@ def fit_gaussian(
     learned = learn(rated, table, aspects, weights, rng, work)
     held_out = learned.held_out
     judged, wide, kind = pairs_of(rated, experts, seed)
-    gaps = held_out[wide.better] - held_out[wide.worse]
+    gaps = held_out.quality[wide.better] - held_out.quality[wide.worse]
     temperature = fit_temperature(gaps)
     evaluator = GaussianEvaluator(
         learned.describer,
         learned.known,
         learned.settings,
         learned.posterior,
-        centre=float(held_out.mean()),
+        centre=float(held_out.expected.mean()),
         temperature=temperature,
         usual_familiarity=usual_familiarity(learned.familiarity),
         word_vectors=word_vectors,
     )
     ratings = np.array([row.rating for row in rated], dtype=np.float64)
-    error = float(np.sqrt(squared_error(ratings, held_out, weights)))
-    verdicts = verdicts_on(rated, held_out, error)
-    right = accuracy_estimate(held_out, judged, groups=groups_of(rated), seed=seed)
+    error = float(np.sqrt(squared_error(ratings, held_out.expected, weights)))
+    verdicts = verdicts_on(rated, held_out.expected, error)
+    right = accuracy_estimate(held_out.quality, judged, groups=groups_of(rated), seed=seed)
     measured = reliability(gaps, temperature)
     about: dict[str, Any] = {
         "recipe": "best",
@@ -262,13 +264,13 @@ def usual_familiarity(known: Floats) -> float:
 
 @dataclass(frozen=True)
 class _Learned:
-    """What was learned, and the rating expected of each dialogue by a model that has not seen its group."""
+    """What was learned, and what is expected of each dialogue by a model that has not seen its group."""
 
     describer: Describer
     known: Described
     settings: KernelSettings
     posterior: Posterior
-    held_out: Floats
+    held_out: HeldOut
     familiarity: Floats
     """Of training dialogues (or some of them), their own ratings being unknown."""
 
