@@ -1,6 +1,7 @@
 """The dashboard in German, Spanish and Arabic: whole pages in the language, and catalogues that fit the templates."""
 
 import re
+import time
 
 import pytest
 from babel.core import Locale
@@ -74,6 +75,19 @@ def test_a_message_may_be_put_in_another_order():
     )
 
 
+def test_templates_are_put_into_a_language_at_once():
+    """The first page in a language waits for it, and everybody else with it: one template once took twenty seconds."""
+    began = time.process_time()
+    for path in TEMPLATES.glob("*.html"):
+        assert replaced(path.read_text(encoding="utf-8"), lambda message: message)
+    assert time.process_time() - began < 1
+
+
+def test_what_is_compared_in_code_begins_no_tag():
+    source = '<p>About {{ "a minute" if n < 1 else "a few" if n > 9 }} left {{ a < b }}.</p>'
+    assert list(messages(source)) == ["a minute", "a few", "About {1} left {2}."]
+
+
 def test_code_is_left_alone():
     source = """{% extends "dashboard/base.html" %}{% if a == "both bad things/x" %}<a href="/a b">{{ n|plural("open item") }}</a>
         {{ "{{title}}" }}{% endif %}"""
@@ -91,6 +105,26 @@ def test_an_error_is_recognised_by_its_form():
     assert explained("'x' is no number — such as 30", "es") == "«x» no es un número — por ejemplo 30"
     assert explained("nobody has said this before", "ar") == "nobody has said this before"
     assert explained_error(DialometerError("write a number", where="f")) == "f: write a number"
+
+
+def test_what_somebody_wrote_into_a_message_takes_no_time():
+    """It is part of what is compared with the forms of errors, and as long as an editor pleases."""
+    began = time.process_time()
+    for text in (
+        f"'{'x — ' * 5000}' is not one of the possible values",
+        "'x" + "' names x" * 3000 + " systems, and a rater can compare x" * 3000,
+    ):
+        assert explained(text, "de") == text
+    assert time.process_time() - began < 1
+
+
+def test_a_draft_with_long_values_is_shown_in_every_language(site, studies_folder):
+    path = studies_folder / "draft" / "study.yaml"
+    path.write_text(f"{path.read_text(encoding='utf-8')}\n? {'x — ' * 5000}\n: 1\n", encoding="utf-8")
+    ada = site.owner()
+    for language in dashboard_languages():
+        for page in ("/", "/studies/draft/files", "/studies/draft/form/study"):
+            assert ada.get(page, dashboard_language=language).status == 200, (language, page)
 
 
 def test_pages_are_in_the_chosen_language(site):

@@ -31,12 +31,13 @@ ATTRIBUTES = (
     *("data-copied", "data-one-edits", "data-some-edit", "data-saved-since", "data-and"),
 )
 """What is read out, shown, or said by a script."""
+_FILL = r"""\{\{(?:"[^"]*"|'[^']*'|[^"'}]|\}(?!\}))*+\}\}"""
 _TAG = re.compile(
     r"""(?P<comment>\{\#.*?\#\}|<!--.*?-->)|(?P<block>\{%.*?%\})|(?P<raw><(?:script|style)\b.*?</(?:script|style)>)"""
-    r"""|(?P<tag><(?:\{\{.*?\}\}|\{%.*?%\}|"[^"]*"|'[^']*'|[^<>"'{]|\{(?![{%]))+>)""",
+    rf"""|(?P<fill>{_FILL})|(?P<tag><(?:{_FILL}|\{{%.*?%\}}|"[^"]*"|'[^']*'|[^<>"'{{]|\{{(?![{{%]))++>)""",
     re.DOTALL,
 )
-_FILLED = re.compile(r"""\{\{(?:"[^"]*"|'[^']*'|[^"'}]|\}(?!\}))*\}\}""")
+_FILLED = re.compile(_FILL)
 _ATTRIBUTE = re.compile(
     rf"""(?<=\s)(?P<name>{"|".join(ATTRIBUTES)})=(?P<quote>["'])(?P<text>.*?)(?P=quote)""", re.DOTALL
 )
@@ -49,6 +50,9 @@ _PLACE = re.compile(r"\{(\d+)\}")
 Replace = Callable[[str], str]
 CHOICE = "dashboard_language"
 """The parameter of an address that chooses the language, and the cookie that keeps it."""
+LONGEST = 600
+"""Characters of a sentence that is recognised by its form. Others hold what somebody wrote, and looking for forms in it would
+take as long as it pleases."""
 _current: ContextVar[str] = ContextVar("dashboard_language", default="en")
 
 
@@ -57,6 +61,8 @@ def replaced(source: str, replace: Replace) -> str:
     pieces: list[str] = []
     end = 0
     for match in _TAG.finditer(source):
+        if match["fill"]:  # part of the text around it; what is less than something there begins no tag
+            continue
         pieces.append(_text(source[end : match.start()], replace))
         end = match.end()
         if match["tag"]:
@@ -170,8 +176,8 @@ def explained(text: str, language: str = "") -> str:
     """An English sentence of an error in the language of the request; itself where the catalogue lacks it."""
     language = language or current_language()
     known: Mapping[str, str] = catalogue(language)["errors"]
-    if text in known:
-        return known[text]
+    if text in known or len(text) > LONGEST:
+        return known.get(text, text)
     message, dash, remedy = text.partition(" — ")
     if dash:
         return f"{explained(message, language)} — {explained(remedy, language)}"
