@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import tracemalloc
 
 import pytest
@@ -135,6 +136,15 @@ def test_a_forgotten_cell_in_the_last_corner_costs_nothing(parts, tmp_path, litt
 def test_a_spreadsheet_that_would_fill_the_memory_is_refused(parts, words, tmp_path, little_memory):
     with pytest.raises(DialometerError, match=words):
         sheet_as_csv(sheet(tmp_path, **parts))
+
+
+@pytest.mark.parametrize("long", ["<!--{}-->", "<x a='{}'/>", "<?x {}?>"])
+def test_a_spreadsheet_with_an_endless_tag_takes_no_time(long, tmp_path):
+    """The parser begins an unfinished tag anew with every piece: 32 MB took a minute, and all of Python waited."""
+    path = sheet(tmp_path, before=long.format("x" * 32_000_000))
+    began = time.process_time()
+    assert sheet_as_csv(path)[0].startswith(b"dialogue_id,speaker,text")
+    assert time.process_time() - began < 5
 
 
 def test_ids_may_be_numbers_or_missing(a_file):

@@ -26,6 +26,7 @@ MAX_CELLS = 20_000_000
 """Of a sheet, empty ones left of others included: one cell in the last corner is a row of 16,384."""
 MAX_PARTS = 20 * MAX_COLUMNS
 """Of one row or text, and of all that stands before the first."""
+PIECE_BYTES = 2**15
 _SHEET = re.compile(r"xl/worksheets/sheet(\d+)\.xml")
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _REMEDY = "save the sheet as CSV and read that"
@@ -70,8 +71,10 @@ def _each(content: bytes, name: str) -> Iterator[Xml.Element]:
         raise ValueError("it declares entities")
     around: list[Xml.Element] = []
     n_kept = depth = 0
-    events = Xml.iterparse(io.BytesIO(content), events=("start", "end"))  # nosec B314  # without entities
+    source = _Growing(content)
+    events = Xml.iterparse(source, events=("start", "end"))  # nosec B314  # without entities
     for event, element in events:
+        source.piece_bytes = PIECE_BYTES
         if event == "start":
             around.append(element)
             depth += bool(depth or _local(element) == name)
@@ -89,6 +92,18 @@ def _each(content: bytes, name: str) -> Iterator[Xml.Element]:
                 return
             if around:
                 del around[-1][:]
+
+
+class _Growing(io.BytesIO):
+    """Read in pieces that double until something comes out of one: the parser begins each unfinished tag or comment anew, and
+    one of 64 MiB in small pieces would take minutes."""
+
+    piece_bytes = PIECE_BYTES
+
+    def read(self, _n_bytes: int | None = -1, /) -> bytes:
+        """The next piece."""
+        self.piece_bytes *= 2
+        return super().read(self.piece_bytes)
 
 
 def _local(element: Xml.Element) -> str:
