@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 
 import pytest
 import yaml
@@ -9,6 +10,7 @@ import yaml
 from dialometer.design.load import check_study, load_study
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError, StudyError, UnknownName
+from dialometer.flow.screens import fill
 from dialometer.model.recruitment import Recruitment
 
 GOOD = """\
@@ -308,6 +310,18 @@ def test_placeholders_must_have_values(study_dir):
     (study_dir / "consent.md").write_text("# Consent\n\nIt takes {{ minutes }} minutes, {{plaec}}.\n")
     (found,) = problems(study_dir)
     assert (found.file, found.line) == ("consent.md", 3)
+
+
+@pytest.mark.parametrize(
+    "text", ["{{" + " " * 30_000, "{{" * 15_000, "{{" + "x " * 15_000 + "{{", "{{" + "\t" * 30_000 + "}"]
+)
+def test_placeholders_that_do_not_end_take_no_time(study_dir, text):
+    (study_dir / "consent.md").write_text(f"# Consent\n\n{text}\n")
+    study, _ = check_study(study_dir)
+    began = time.process_time()
+    fill(study, study.spec.presentation, study.texts["consent.md"])
+    assert check_study(study_dir)[1] == []
+    assert time.process_time() - began < 2
 
 
 def test_texts_outside_the_folder_are_refused(study_dir):

@@ -11,7 +11,6 @@ criteria.clarity.question:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +23,12 @@ from dialometer.errors import DialometerError, Problem, UnknownName
 from dialometer.folder_files import MAX_LIST_BYTES, FileRefused, read_text_inside
 from dialometer.model.dialogue import clean_text
 from dialometer.model.file_names import STUDY_FILE
+from dialometer.model.rater_text import placeholders_in
 from dialometer.model.study import Study, StudySpec, translation_file
 from dialometer.model.translation import Translation, study_texts
 from dialometer.registry import did_you_mean
 
 State = Literal["missing", "outdated", "done"]
-PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 MOST_NAMED = 4
 """Texts that a warning names."""
 
@@ -204,7 +203,7 @@ def translation_problems(study: Study, study_file: Positioned, places: Mapping[s
 
 
 def _placeholder_problems(text: TranslatedText, file: str, at: tuple[int, int]) -> list[Problem]:
-    required, used = (set(PLACEHOLDER.findall(words)) for words in (text.source, text.text or text.source))
+    required, used = (set(placeholders_in(words)) for words in (text.source, text.text or text.source))
     problems = []
     for name in sorted(used - required):
         remedy = (

@@ -5,7 +5,6 @@ System names never appear here: alternatives are numbered by their position on t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from dialometer.model.dialogue import Turn
 from dialometer.model.item import ArenaItem, CandidateItem, ChatItem, DialogueItem, Item, PairItem, ResponsesItem
 from dialometer.model.marks import Passage
 from dialometer.model.media import Recording
+from dialometer.model.rater_text import PLACEHOLDER
 from dialometer.model.scale import Scale
 from dialometer.model.session import Dispute, Task
 from dialometer.model.study import REASON, Criterion, Question, Study
@@ -429,7 +429,7 @@ def fill(study: Study, shown: Presentation, text: str, words: Mapping[str, str] 
         **(words or {}),
         **shown.variables,
     }
-    return re.sub(r"\{\{\s*([^{}]*?)\s*\}\}", lambda match: values.get(match[1], match[0]), text)
+    return PLACEHOLDER.sub(lambda match: values.get(match[1].strip(), match[0]), text)
 
 
 def step_seconds(study: Study, path: Path, step: Step) -> float:

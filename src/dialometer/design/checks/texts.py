@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from dialometer.design.checks.checker import Checker
 from dialometer.design.positions import Path
 from dialometer.design.text_claims import text_warnings
 from dialometer.errors import Problem
 from dialometer.model.item import Item, PairItem, ResponsesItem
+from dialometer.model.rater_text import PLACEHOLDER, placeholders_in
 from dialometer.readers.study_media import faulty_images
 from dialometer.registry import did_you_mean
 
@@ -25,13 +24,13 @@ def _tasks_can_be_filled(c: Checker) -> None:
     tasks: list[tuple[Path, str]] = [(("presentation", "task"), c.spec.presentation.task)]
     tasks += [((*path, "task"), change.task or "") for path, change in c.changes()]
     for path, task in tasks:
-        for name in re.findall(r"\{\{\s*([^{}]*?)\s*\}\}", task):
+        for name in placeholders_in(task):
             if name not in variables:
                 c.add(path, f"nothing is known under {{{{{name}}}}}", did_you_mean(name, sorted(variables)))
     for condition in c.study.cells:
         for block in c.study.blocks:
             shown = c.study.presentation(condition, block)
-            if re.search(r"\{\{\s*anchor\s*\}\}", shown.task) and shown.anchor not in ("number", "both"):
+            if "anchor" in placeholders_in(shown.task) and shown.anchor not in ("number", "both"):
                 c.add(
                     next((path for path, task in tasks if task == shown.task), ("presentation", "task")),
                     f"the task names {{{{anchor}}}}, but raters of “{c.study.cell_label(condition)}” see no value",
@@ -46,11 +45,12 @@ def _placeholders_have_values(c: Checker) -> None:
         variables |= set(change.variables or ())
     for file, text in c.study.texts.items():
         for number, line in enumerate(text.splitlines(), start=1):
-            for match in re.finditer(r"\{\{\s*([^{}]*?)\s*\}\}", line):
-                if match[1] not in variables:
-                    remedy = did_you_mean(match[1], sorted(variables))
+            for match in PLACEHOLDER.finditer(line):
+                name = match[1].strip()
+                if name not in variables:
+                    remedy = did_you_mean(name, sorted(variables))
                     c.problems.append(
-                        Problem(f"nothing is known under {{{{{match[1]}}}}}", remedy, file, number, match.start() + 1)
+                        Problem(f"nothing is known under {{{{{name}}}}}", remedy, file, number, match.start() + 1)
                     )
 
 
