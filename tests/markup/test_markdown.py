@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from dialometer.markup.code import MAX_COLOURED
 from dialometer.markup.markdown import MAX_BRACKETS, MAX_MARKDOWN, images_in, render_markdown
 from dialometer.markup.mathematics import MAX_FORMULA, mathml
 
@@ -157,6 +158,25 @@ def test_texts_that_try_to_take_long_do_not(part):
     began = time.process_time()
     render_markdown(part * (8_000 // len(part)))
     assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("language", "part"), [("python", " \n"), ("javascript", '"\\'), ("arduino", "\n"), ("adl", " ")]
+)
+def test_code_that_tries_to_take_long_does_not(language, part):
+    began = time.process_time()
+    blocks = [f"```{language}\n{part * (n // len(part))}x\n```\n\n" for n in (19_000, *[3_000] * 40)]
+    assert render_markdown("".join(blocks)).count("code-name") == 41
+    assert time.process_time() - began < 3
+
+
+def test_code_is_coloured_up_to_its_limit():
+    block = "```python\nx = 'a'\n```\n\n"
+    assert render_markdown(block * 3).count('<span class="s1">') == 3
+    long = [f"```{language}\n{sign * MAX_COLOURED} \n```\n\n" for language, sign in (("", "y"), ("python", "z"))]
+    html = render_markdown(block.join(["", *long, ""]))
+    assert html.count('<span class="s1">') == 3, "what stays plain does not count"
+    assert "z" * MAX_COLOURED in html
 
 
 def test_the_end_of_a_formula_is_not_looked_for_in_all_of_a_text():

@@ -11,8 +11,9 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-MAX_COLOURED = 20_000
-"""Characters; longer code is shown without colours, since colouring takes time that grows with it."""
+MAX_COLOURED = 5_000
+"""Characters of code in one text; what would be more is shown without colours. The rules of most languages take the square of
+some texts: 20,000 spaces and line ends of Python took two seconds, in which nobody else was served."""
 _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 
@@ -26,7 +27,7 @@ def _lexer(language: str) -> Lexer | None:
 
 def coloured(code: str, language: str) -> str:
     """The code as HTML inside ``<pre>``; of a language that is not known it is only escaped."""
-    lexer = _lexer(language.strip().lower()[:40]) if language and len(code) <= MAX_COLOURED else None
+    lexer = _lexer(language.strip().lower()[:40])
     if lexer is None:
         return escape(code)
     return str(highlight(code, lexer, _FORMATTER)).rstrip("\n")

@@ -20,7 +20,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from dialometer.markup.code import coloured
+from dialometer.markup.code import MAX_COLOURED, coloured
 from dialometer.markup.mathematics import use_mathematics
 
 MAX_MARKDOWN = 200_000
@@ -49,7 +49,12 @@ class _Renderer(RendererHTML):
         token = tokens[idx]
         language = token.info.strip().split(maxsplit=1)[0] if token.info.strip() else ""
         label = f'<p class="code-name">{escape(language)}</p>' if language else ""
-        code = coloured(token.content.rstrip("\n"), language)
+        source = token.content.rstrip("\n")
+        n_coloured = env.get("n_coloured", 0) + len(source)
+        if language and n_coloured <= MAX_COLOURED:
+            env["n_coloured"], code = n_coloured, coloured(source, language)
+        else:
+            code = escape(source)
         return f'<div class="code-box">{label}<pre dir="ltr" tabindex="0"><code>{code}</code></pre></div>\n'
 
     code_block = fence
