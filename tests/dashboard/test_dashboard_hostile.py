@@ -10,6 +10,7 @@ import yaml
 
 from dialometer.design.templates import copy_template
 from dialometer.design.versions import Versions, hash_of
+from dialometer.web.dashboard.pages.form import STEPS
 from dialometer.web.dashboard.pages.making import plain_file_name
 from dialometer.web.dashboard.running_studies import StudyFolders
 
@@ -170,6 +171,36 @@ def test_links_out_of_the_folder_are_no_files_of_the_study(ada, draft, tmp_path)
     for name, status in (("own.txt", 200), ("notes.md", 404), ("list.txt", 404)):
         assert ada.client.get(f"/dashboard/studies/pairs/files/{name}").status_code == status, name
     assert "s3cret" not in ada.client.get("/dashboard/studies/pairs/files").text
+
+
+@pytest.mark.parametrize("name", ["study.yaml", "items.jsonl", "consent.md"])
+def test_files_that_are_no_utf8_are_opened(ada, draft, name):
+    """Put into the folder by hand, by a program of Windows."""
+    path = draft / name
+    path.write_bytes(path.read_bytes().replace(b"e", b"\xe9", 5))
+    forms = [f"/studies/pairs/form/{step}" for step in STEPS]
+    for page in (
+        *MAKING,
+        *forms,
+        "/",
+        f"/studies/pairs/files/{name}",
+        "/studies/pairs/languages",
+        "/studies/pairs/review",
+    ):
+        assert ada.get(page).status < 500, page
+    text = {"file": name, "text": "x", "base": "0" * 64, f"_text:{name}": "new", "csrf": ada.csrf}
+    for page in ("files", "form/texts", "languages", "add-items"):
+        assert ada.post(f"/studies/pairs/{page}", {**text, "language": "de"}).status < 500, page
+
+
+@pytest.mark.parametrize("name", ["items.jsonl", "consent.md"])
+def test_links_out_of_the_folder_are_not_read_by_forms(ada, draft, tmp_path, name):
+    (tmp_path / "secret.txt").write_text('{"id": "s3cret", "context": [{"speaker": "User", "text": "s3cret"}]}\n')
+    (draft / name).unlink()
+    (draft / name).symlink_to(tmp_path / "secret.txt")
+    for page in (*MAKING, *(f"/studies/pairs/form/{step}" for step in STEPS)):
+        assert ada.get(page).status < 500, page
+        assert "s3cret" not in ada.page, page
 
 
 def test_what_a_version_held_leaves_with_nobody(ada, site, draft):

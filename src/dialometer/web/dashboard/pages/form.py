@@ -20,7 +20,15 @@ from dialometer.errors import DialometerError, Problem
 from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Texts
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.pages.making import both_changed, editable_folder, is_own_file, save_edited, who_saved
+from dialometer.web.dashboard.pages.making import (
+    both_changed,
+    content_of,
+    editable_folder,
+    is_own_file,
+    save_edited,
+    text_of,
+    who_saved,
+)
 from dialometer.web.dashboard.pages.own_items import Draft, n_lines
 from dialometer.web.dashboard.pages.planning import power_state
 from dialometer.web.dashboard.pages.preview import first_screen
@@ -132,7 +140,7 @@ def before_last(versions: list[Version], content: str) -> Version | None:
 def show(dashboard: Dashboard, request: PageRequest) -> Response:
     """One step."""
     folder = editable_folder(dashboard, request)
-    text = _study_text(folder)
+    text = text_of(folder, STUDY_FILE)
     return _page(dashboard, request, _form(text), text)
 
 
@@ -140,9 +148,9 @@ def show(dashboard: Dashboard, request: PageRequest) -> Response:
 def save(dashboard: Dashboard, request: PageRequest) -> Response:
     """Writes what was typed into the study file, and adds, removes or moves an entry where that was pressed."""
     folder, step = editable_folder(dashboard, request), _step(request)
-    text, base = _study_text(folder), request.form.get("base", "")
+    text, base = text_of(folder, STUDY_FILE), request.form.get("base", "")
     kept = Versions(folder).content(base)
-    opened = text if kept is None else kept.decode()
+    opened = text if kept is None else kept.decode(errors="replace")
     form = _form(opened)
     complaints = form.take(keys_of(step), request.form)
     if complaints:
@@ -236,9 +244,8 @@ def _sent_text(name: str, request: PageRequest) -> str:
 
 def _save_text(folder: Path, name: str, request: PageRequest) -> None:
     """A text that was sent with the step and is not as it was."""
-    path = folder / name
-    before = path.read_text(encoding="utf-8") if path.is_file() else ""
-    text = _sent_text(name, request)
+    path, text = folder / name, _sent_text(name, request)
+    before = content_of(folder, name).decode(errors="replace")
     if f"_text:{name}" in request.form and text.rstrip("\n") != before.rstrip("\n"):
         save_edited(Versions(folder), path, text, request, request.form.get(f"_base:{name}", ""))
 
@@ -247,8 +254,7 @@ def _texts(folder: Path, data: Mapping[str, Any]) -> list[tuple[str, str, str, s
     """The texts to edit: file, what it is, its content, and the mark of that content."""
     shown = []
     for name, words in texts_named(data).items():
-        path = folder / name
-        content = path.read_bytes() if path.is_file() else b""
+        content = content_of(folder, name)
         shown.append((name, words, content.decode("utf-8", "replace"), hash_of(content) if content else ""))
     return shown
 
@@ -258,10 +264,6 @@ def _step(request: PageRequest) -> str:
     if step not in STEPS:
         raise NoStudy("there is no such step", remedy="go back to the form")
     return step
-
-
-def _study_text(folder: Path) -> str:
-    return (folder / STUDY_FILE).read_text(encoding="utf-8")
 
 
 def _form(text: str) -> StudyForm:
@@ -344,7 +346,7 @@ def _page(
 def items_of(folder: Path, data: Mapping[str, Any]) -> dict[str, Any]:
     """The items file and how many items it has."""
     draft = Draft(folder, "", dict(data))
-    n_items = n_lines(folder / draft.items_file)
+    n_items = n_lines(content_of(folder, draft.items_file))
     return {"items_file": draft.items_file, "n_items": n_items, "items_kind": draft.kind}
 
 

@@ -27,7 +27,7 @@ from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import System
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page, plural
 from dialometer.web.dashboard.jobs import Progress, job_state, refuse_twice, stop_job
-from dialometer.web.dashboard.pages.making import plain_file_name
+from dialometer.web.dashboard.pages.making import plain_file_name, text_of
 from dialometer.web.dashboard.pages.own_items import Draft, draft_of, keep_files, pasted_suffix
 from dialometer.web.dashboard.translating import translated
 
@@ -151,9 +151,8 @@ def _contexts(draft: Draft, request: PageRequest) -> list[dict[str, Any]]:
 
 def own_contexts(draft: Draft) -> list[dict[str, Any]]:
     """The items of the study without their responses."""
-    path = draft.folder / draft.items_file
     contexts = []
-    for line in path.read_text(encoding="utf-8-sig").split("\n") if path.is_file() else ():
+    for line in text_of(draft.folder, draft.items_file).removeprefix("\ufeff").split("\n"):
         try:
             item = json.loads(line) if line.strip() else None
         except (ValueError, RecursionError):

@@ -24,6 +24,7 @@ from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, merged
 from dialometer.errors import DialometerError
 from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
 from dialometer.flow.study_check import without_errors
+from dialometer.folder_files import MAX_ITEMS_BYTES, FileRefused, is_file, read_inside
 from dialometer.model.file_names import STUDY_FILE
 from dialometer.readers.containers.encodings import UTF8, encoding_of
 from dialometer.readers.recordings import copy_media
@@ -63,6 +64,24 @@ def as_utf8(content: bytes, name: str) -> bytes:
         return content.decode("utf-8-sig" if encoding == UTF8 else encoding).encode()
     except UnicodeError as error:
         raise DialometerError(f"'{name}' is no text in a known encoding", remedy="save it as UTF-8") from error
+
+
+def content_of(folder: Path, name: str) -> bytes:
+    """A file of a draft as it is, empty where there is none; a link that leads out of the folder is refused."""
+    if not is_file(folder / name):
+        return b""
+    try:
+        return read_inside(folder, name, MAX_ITEMS_BYTES)
+    except FileRefused as error:
+        raise DialometerError(error.message, where=name, remedy=error.remedy) from error
+
+
+def text_of(folder: Path, name: str) -> str:
+    """The same as text. Somebody may have put it there by hand, in any encoding."""
+    try:
+        return content_of(folder, name).decode()
+    except UnicodeDecodeError as error:
+        raise DialometerError("it is not UTF-8 text", where=name, remedy="save it as UTF-8") from error
 
 
 def give_name(folder: Path, name: str, title: str) -> None:
@@ -297,13 +316,13 @@ def save_edited(versions: Versions, path: Path, text: str, request: PageRequest,
         versions.save(path.name, text.encode(), request.account.name, request.at_ms, base)
     except SavedMeanwhile:
         before = versions.content(base)
-        theirs = path.read_bytes() if path.is_file() else None
-        if before is None or theirs is None:
+        if before is None or not path.is_file():
             raise
-        both = merged(before.decode(), text, theirs.decode())
+        theirs = text_of(path.parent, path.name)
+        both = merged(before.decode(errors="replace"), text, theirs)
         if both is None:
             raise
-        versions.save(path.name, both.encode(), request.account.name, request.at_ms, hash_of(theirs))
+        versions.save(path.name, both.encode(), request.account.name, request.at_ms, hash_of(theirs.encode()))
         return translated(
             "{1} changed it while you edited it; it holds both changes now.", who_saved(versions, path.name)
         )
@@ -319,16 +338,15 @@ def who_saved(versions: Versions, name: str) -> str:
 def both_changed(dashboard: Dashboard, request: PageRequest, name: str, text: str) -> Response:
     """Two people changed the same lines: nothing is saved yet, nothing is lost, and the reader decides."""
     folder = dashboard.studies.folders.folder(request.study)
-    path = folder / name
-    theirs = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    theirs = content_of(folder, name)
     response = _page(
         dashboard,
         request,
         open_file=name,
         text=text,
-        base=hash_of(path.read_bytes()) if path.is_file() else "",
+        base=hash_of(theirs) if theirs else "",
         saved_by=who_saved(Versions(folder), name),
-        changes=changed_lines(theirs, text),
+        changes=changed_lines(theirs.decode(errors="replace"), text),
     )
     response.status_code = 409
     return response

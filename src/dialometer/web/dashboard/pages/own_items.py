@@ -34,7 +34,13 @@ from dialometer.model.item import KIND_WORDS, Item, ItemKind
 from dialometer.model.study import Study, StudySpec, System
 from dialometer.scales.text import Text
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.pages.making import editable_folder, is_own_file, plain_file_name
+from dialometer.web.dashboard.pages.making import (
+    content_of,
+    editable_folder,
+    is_own_file,
+    plain_file_name,
+    text_of,
+)
 from dialometer.web.dashboard.pages.preview import Preview, first_screen
 from dialometer.web.dashboard.running_studies import NoStudy
 from dialometer.web.dashboard.translating import explained, translated, translated_count
@@ -92,7 +98,7 @@ class Draft:
 def draft_of(dashboard: Dashboard, request: PageRequest) -> Draft:
     """The study that is being made; refused where it is frozen or cannot be read."""
     folder = editable_folder(dashboard, request)
-    text = (folder / STUDY_FILE).read_text(encoding="utf-8")
+    text = text_of(folder, STUDY_FILE)
     data = parse_yaml(text, STUDY_FILE).data
     if not isinstance(data, dict):
         raise DialometerError("study.yaml cannot be read", remedy="correct it under Files first")
@@ -136,8 +142,7 @@ def take(dashboard: Dashboard, request: PageRequest) -> Response:
         return response
     is_more = choices.get("how") == "more"
     data, notes = with_items(draft.data, brought.new, draft.kind, is_more=is_more)
-    path = draft.folder / draft.items_file
-    before = path.read_text(encoding="utf-8") if is_more and path.is_file() else ""
+    before = text_of(draft.folder, draft.items_file) if is_more else ""
     before += "" if not before or before.endswith("\n") else "\n"
     versions, by, base = Versions(draft.folder), request.account.name, hash_of(draft.text.encode())
     try:
@@ -303,7 +308,7 @@ def _page(
         n_shown=min(N_SHOWN, len(brought.items)) if brought else 0,
         problems=brought.problems[:N_PROBLEMS] if brought else [],
         can_skip=brought is not None and "skip" not in kept and 0 < len(brought.new.wrong) < len(brought.new.rows),
-        n_before=n_lines(draft.folder / draft.items_file),
+        n_before=n_lines(content_of(draft.folder, draft.items_file)),
         tab="form",
     )
 
@@ -322,6 +327,6 @@ def _is_turns(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(turn, dict) for turn in value)
 
 
-def n_lines(path: Path) -> int:
-    """Lines of a file that hold anything."""
-    return sum(bool(line.strip()) for line in path.read_bytes().split(b"\n")) if path.is_file() else 0
+def n_lines(content: bytes) -> int:
+    """Lines that hold anything."""
+    return sum(bool(line.strip()) for line in content.split(b"\n"))

@@ -17,6 +17,7 @@ from dialometer.errors import DialometerError, Problem
 from dialometer.exchange.own_systems.item_columns import turns_of_text
 from dialometer.model.item import PairItem
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
+from dialometer.web.dashboard.pages.making import text_of
 from dialometer.web.dashboard.pages.own_items import Draft, draft_of
 from dialometer.web.dashboard.running_studies import NoStudy
 from dialometer.web.dashboard.translating import translated
@@ -177,9 +178,7 @@ def _draft(dashboard: Dashboard, request: PageRequest) -> Draft:
 
 
 def _lines(draft: Draft) -> list[str]:
-    path = draft.folder / draft.items_file
-    text = path.read_text(encoding="utf-8-sig") if path.is_file() else ""
-    lines = text.split("\n")
+    lines = text_of(draft.folder, draft.items_file).removeprefix("\ufeff").split("\n")
     return lines[:-1] if not lines[-1].strip() else lines
 
 
@@ -188,7 +187,7 @@ def _line_now(draft: Draft, line: int, lines: list[str], base: str) -> int | Non
     opened = Versions(draft.folder).content(base)
     if not line or opened is None:
         return line or len(lines)
-    before = opened.decode("utf-8-sig").split("\n")
+    before = opened.decode("utf-8-sig", "replace").split("\n")
     text = before[line - 1] if line <= len(before) else ""
     return lines.index(text) + 1 if text in lines else None
 

@@ -26,7 +26,7 @@ from dialometer.flow.language import is_right_to_left, languages, nearest_langua
 from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Study, translation_file
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.pages.making import changed_lines, editable_folder
+from dialometer.web.dashboard.pages.making import changed_lines, editable_folder, text_of
 from dialometer.web.dashboard.running_studies import NoStudy
 from dialometer.web.dashboard.translating import explained, translated
 
@@ -81,7 +81,7 @@ def overview(dashboard: Dashboard, request: PageRequest) -> Response:
 def add(dashboard: Dashboard, request: PageRequest) -> Response:
     """Adds a language to the study file."""
     folder = editable_folder(dashboard, request)
-    before = (folder / STUDY_FILE).read_bytes()
+    text = text_of(folder, STUDY_FILE)
     study = _study(dashboard, request)
     tag = request.form.get("language", "").strip()
     if not _TAG.fullmatch(tag):
@@ -89,10 +89,9 @@ def add(dashboard: Dashboard, request: PageRequest) -> Response:
     known = study.spec.all_languages
     if tag in known:
         raise DialometerError(f"the study has the language '{tag}' already", remedy="choose another one")
-    text = before.decode()
     data = parse_yaml(text, STUDY_FILE).data
     new = edited(text, {**data, "languages": [*known, tag]})
-    Versions(folder).save(STUDY_FILE, new.encode(), request.account.name, request.at_ms, hash_of(before))
+    Versions(folder).save(STUDY_FILE, new.encode(), request.account.name, request.at_ms, hash_of(text.encode()))
     dashboard.note(request, "added a language", f"{request.study}: {tag}")
     return dashboard.redirect(
         f"/studies/{request.study}/languages/{tag}", request, translated("Added {1}.", own_name(tag))

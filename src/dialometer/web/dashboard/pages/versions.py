@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from dialometer.design.versions import Version, Versions
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
-from dialometer.web.dashboard.pages.making import changed_lines, editable_folder
+from dialometer.web.dashboard.pages.making import changed_lines, content_of, editable_folder
 from dialometer.web.dashboard.running_studies import NoStudy
 from dialometer.web.dashboard.translating import translated
 from dialometer.web.server.requests import small_number
@@ -27,8 +27,7 @@ def version(dashboard: Dashboard, request: PageRequest) -> Response:
     folder = dashboard.studies.folders.folder(request.study)
     kept, chosen = _chosen(Versions(folder), request)
     earlier = next((one for one in reversed(kept[: chosen.number - 1]) if one.file == chosen.file), None)
-    path = folder / chosen.file
-    now = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    now = content_of(folder, chosen.file).decode(errors="replace")
     text = _text(Versions(folder), chosen)
     before = _text(Versions(folder), earlier) if earlier else ""
     return _page(
