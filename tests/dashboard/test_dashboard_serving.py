@@ -167,3 +167,10 @@ def test_links_to_the_earlier_address_of_the_dashboard_still_lead_there(site):
     assert (moved.status_code, moved.headers["location"]) == (308, "/dashboard/join?token=a%26b")
     assert client.get("/desk", follow_redirects=False).headers["location"] == "/dashboard"
     assert client.get("/desktop", follow_redirects=False).status_code == 404
+
+
+def test_a_link_for_raters_works_without_its_last_slash(site):
+    moved = site.client.get("/likert?PROLIFIC_PID=a%26b", follow_redirects=False)
+    assert (moved.status_code, moved.headers["location"]) == (308, "/likert/?PROLIFIC_PID=a%26b")
+    assert site.client.get("/likert").status_code == 200
+    assert site.client.get("/likert-2", follow_redirects=False).status_code == 404

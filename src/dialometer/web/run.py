@@ -79,7 +79,8 @@ class ServerApp:
         if path == DASHBOARD or path.startswith(f"{DASHBOARD}/"):
             await self._dashboard(scope, receive, send)
         elif path == EARLIER_DASHBOARD or path.startswith(f"{EARLIER_DASHBOARD}/"):
-            await _safely(self._moved(path, scope), scope, receive, send)
+            dashboard = f"{DASHBOARD}{path.removeprefix(EARLIER_DASHBOARD)}"
+            await _safely(self._moved(dashboard, scope), scope, receive, send)
         elif self._single is not None:
             await self._single(scope, receive, send)
         else:
@@ -103,6 +104,9 @@ class ServerApp:
                 message = f"This study cannot be shown at the moment (reference {log_failure(error)})."
                 await _safely(PlainTextResponse(message, 503), scope, receive, send)
                 return
+        if path == f"/{name}":  # links lose their last slash on the way to raters
+            await _safely(self._moved(f"{path}/", scope), scope, receive, send)
+            return
         await running.app(scope, receive, send)
 
     def _not_started(self, name: str) -> Response:
@@ -115,9 +119,9 @@ class ServerApp:
         return HTMLResponse(page, 403)
 
     def _moved(self, path: str, scope: Scope) -> Response:
-        """To the same page of the dashboard at its address of today."""
+        """To the same page at its right address."""
         query = scope["query_string"].decode("latin-1")
-        address = f"{self._root}{DASHBOARD}{quote(path.removeprefix(EARLIER_DASHBOARD))}"
+        address = f"{self._root}{quote(path)}"
         return RedirectResponse(f"{address}?{query}" if query else address, 308)
 
     async def _health(self) -> Response:
