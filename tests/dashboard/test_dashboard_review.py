@@ -1,13 +1,18 @@
 """The study as one document for an ethics board, by a link that needs no account."""
 
+import json
 import re
+import zlib
 
 import pytest
 
 from dialometer.design.load import load_study
-from dialometer.design.templates import template_folder, template_names
+from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.web.dashboard.pages.together import review
 from dialometer.web.dashboard.pages.together.review import screens
+from dialometer.web.dashboard.running_studies import StudyFolders
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 30 + b"\0\0\0\0IEND" + zlib.crc32(b"IEND").to_bytes(4, "big")
 
 
 @pytest.mark.parametrize("name", template_names())
@@ -33,6 +38,44 @@ def test_every_condition_and_every_question_is_shown(name):
     assert len(ids) == len(set(ids)), "no name is given twice"
     named = re.findall(r' (?:for|aria-labelledby|aria-describedby)="([^"]*)"', whole)
     assert {word for words in named for word in words.split()} <= set(ids), "what names a field is in the document"
+    titles = [screen.title for screen in shown]
+    assert titles[-1] == "The end", "every form of a screen comes where raters see it"
+    assert sorted(titles, key=titles.index) == titles, "the forms of a screen are beside each other"
+    assert "XXXX-XXXX" in shown[-1].content, "the consent texts promise a withdrawal code"
+    assert not re.search(r"<details(?![^>]* open)", whole), "nothing is folded on paper"
+    assert not re.search(r'href="/', whole), "links of a session lead nowhere here"
+
+
+def test_what_raters_open_and_see_is_in_the_document(studies_folder, make_site):
+    """Long responses are whole; images come with the link of the document, and with nothing else."""
+    copy_template("compare", studies_folder / "pictured")
+    folder = studies_folder / "pictured"
+    (folder / "media").mkdir()
+    (folder / "media" / "fern.png").write_bytes(PNG)
+    items = [json.loads(line) for line in (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()]
+    for item in items:
+        item["context"][0]["media"] = [{"path": "media/fern.png", "alt": "A fern"}]
+        item["responses"] = {name: "many words " * 60 for name in item["responses"]}
+    (folder / "items.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in items), encoding="utf-8")
+    with (folder / "study.yaml").open("a", encoding="utf-8") as file:
+        file.write("\npresentation: {fold_words: 20}\n")
+    site = make_site(StudyFolders(parent=str(studies_folder)))
+    ada, stranger = site.owner(), site.visitor()
+    picture = r'<img[^>]* src="/dashboard([^"]*)"[^>]*>'
+    ada.get("/studies/pictured/review")
+    assert 'class="cutting is-whole"' in ada.page
+    assert 'class="cutting"' not in ada.page
+    assert ada.get(re.search(picture, ada.page)[1]).response.content == PNG
+    ada.get("/studies/pictured/review")
+    ada.post("/studies/pictured/review")
+    path = re.search(r'class="one-time">([^<]+)<', ada.page)[1].partition("/dashboard")[2]
+    number = re.search(r"/studies/pictured/review/(\d+)/revoke", ada.page)[1]
+    image = re.search(picture, stranger.get(path).page)[1]
+    assert image.startswith(path)
+    assert stranger.get(image).response.content == PNG
+    assert stranger.get(image[:-1]).status == 404
+    ada.post(f"/studies/pictured/review/{number}/revoke")
+    assert stranger.get(image).status == 403
 
 
 def test_a_link_for_reviewers(site, monkeypatch):

@@ -26,6 +26,10 @@ from dialometer.web.server.requests import small_number
 from dialometer.web.server.static_files import STATIC
 
 
+ANY_CODE = "XXXX-XXXX-XXXX-XXXX"
+"""In place of the code that only a rater who took part has."""
+
+
 class _NoRecords:
     """Nobody has taken any time yet."""
 
@@ -92,7 +96,7 @@ class Preview:
         pages = Pages(self.study.in_language(self.language), is_preview=True)
         session = self.at(step)
         if session.step >= self.n_steps:
-            return pages.render_message("completed", root_path=root)
+            return pages.render_message("completed", root_path=root, withdrawal_code=ANY_CODE)
         shown = self.flow.screen(session)
         is_chat = shown.kind == "chat" and shown.item is not None
         chat = [Turn("Agent", turn.text, "agent") for turn in shown.item.context] if is_chat and shown.item else None

@@ -26,6 +26,7 @@ from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.login import DeadLink
 from dialometer.web.dashboard.pages.preview import Preview
 from dialometer.web.dashboard.translating import speaking, translated
+from dialometer.web.server.media import study_media
 
 VALID_DAYS = 60
 DAY_MS = 86_400_000
@@ -42,8 +43,9 @@ WORDS = {
     "chat": "conversation",
 }
 _MAIN = re.compile(r"<main\b[^>]*>(.*)</main>", re.DOTALL)
-_NOT_SEEN = re.compile(r'<input type="hidden"[^>]*>|\s(?:form|action|data-[\w-]+)="[^"]*"')
-"""What a reader does not see: fields with times and secrets, and where answers would go."""
+_NOT_SEEN = re.compile(r'<input type="hidden"[^>]*>|\s(?:form|action|data-[\w-]+)="[^"]*"|\shref="/[^"]*"')
+"""What a reader does not see: fields with times and secrets, and where answers and links inside the study would go."""
+_FOLDED = re.compile(r"<details(?![^>]*\sopen\b)")
 _NAMES = re.compile(r'\s(id|for|list|name|aria-(?:labelledby|describedby|controls|owns))="([^"]*)"')
 """Names inside a screen, which several screens of the document would otherwise share."""
 _HEADING = re.compile(r"(</?h)([1-6])\b")
@@ -60,20 +62,34 @@ class ReviewScreen:
     content: Markup
 
 
-def screens(study: Study, language: str = "") -> list[ReviewScreen]:
-    """Every kind of screen of every condition, once; of items the first of each block, since the others differ in content."""
+def screens(study: Study, language: str = "", root: str = "") -> list[ReviewScreen]:
+    """Every kind of screen of every condition, once; of items the first of each block, since the others differ in content.
+
+    They are in the order in which raters see them, with the forms of a screen one after the other. Images and recordings are
+    under ``root``.
+    """
     found: dict[tuple[str, str], list[str]] = {}
+    order: list[str] = []
     for cell, condition in enumerate(study.cells):
-        preview = Preview(study, cell, language)
+        preview, place = Preview(study, cell, language), 0
         for title, step in _steps(preview):
-            main = _MAIN.search(preview.page(step))
-            content = _NOT_SEEN.sub("", main[1] if main else "")
+            if title not in order:
+                order.insert(place, title)
+            place = order.index(title) + 1
+            main = _MAIN.search(preview.page(step, root=root))
+            content = _unfolded(_NOT_SEEN.sub("", main[1] if main else ""))
             found.setdefault((title, content), []).append(study.cell_label(condition))
+    in_order = sorted(found.items(), key=lambda screen: order.index(screen[0][0]))
     # A page that was drawn here: everything in it is escaped.
     return [
         ReviewScreen(title, tuple(cells), Markup(_with_own_names(content, number)))  # nosec B704
-        for number, ((title, content), cells) in enumerate(found.items(), start=1)
+        for number, ((title, content), cells) in enumerate(in_order, start=1)
     ]
+
+
+def _unfolded(content: str) -> str:
+    """A screen with everything open that raters can open: on paper nothing can be."""
+    return _FOLDED.sub("<details open", content).replace('class="cutting"', 'class="cutting is-whole"')
 
 
 def _with_own_names(content: str, number: int) -> str:
@@ -140,18 +156,22 @@ def has_ended(link: SharedReport, at_ms: int) -> bool:
     return at_ms > link.at_ms + VALID_DAYS * DAY_MS
 
 
-def document(dashboard: Dashboard, name: str, request: PageRequest | None, link: str = "", language: str = "") -> str:
-    """The whole document in one of the study's languages; without a request it is for somebody who came by a link.
+def document(
+    dashboard: Dashboard, name: str, request: PageRequest | None, link: str = "", language: str = "", token: str = ""
+) -> str:
+    """The whole document in one of the study's languages; without a request it is for somebody who came by the link of a token.
 
     Where a language is chosen, the words around the study's own are in it too, if the dashboard has it.
     """
+    place = f"/review/{token}" if request is None else f"/studies/{name}/preview/0/0"
+    root = f"{dashboard.root}/dashboard{place}"
     if language in dashboard.studies.loaded(name).spec.languages:
         with speaking(language):
-            return _document(dashboard, name, request, link, language)
-    return _document(dashboard, name, request, link, "")
+            return _document(dashboard, name, request, link, language, root)
+    return _document(dashboard, name, request, link, "", root)
 
 
-def _document(dashboard: Dashboard, name: str, request: PageRequest | None, link: str, language: str) -> str:
+def _document(dashboard: Dashboard, name: str, request: PageRequest | None, link: str, language: str, root: str) -> str:
     source = dashboard.studies.loaded(name)
     study = source.in_language(language or source.spec.language)
     days = {IDENTIFIERS: study.spec.privacy.identifiers_days, ANSWERS: study.spec.privacy.answers_days, STUDY: None}
@@ -161,7 +181,7 @@ def _document(dashboard: Dashboard, name: str, request: PageRequest | None, link
         study=name,
         spec=study.spec,
         numbers=protocol(study),
-        screens=screens(source, language),
+        screens=screens(source, language, root),
         language=language or source.spec.language,
         languages={tag: own_name(tag) for tag in source.spec.languages},
         direction="rtl" if is_right_to_left(language or source.spec.language) else "ltr",
@@ -178,21 +198,36 @@ def _document(dashboard: Dashboard, name: str, request: PageRequest | None, link
 
 
 def public_routes(dashboard: Dashboard) -> list[Route]:
-    """The address that reviewers are given."""
+    """The address that reviewers are given, and the images and recordings below it."""
 
     async def read(request: Request) -> Response:
         language = request.query_params.get("language", "")
         return await run_in_threadpool(_read, request.path_params["token"][:100], language)
 
     def _read(token: str, language: str) -> Response:
-        link = dashboard.shared.review(token)
-        if link is None:
-            raise DeadLink("this link does not work, or no longer", remedy="copy it whole, or ask for a new one")
-        if has_ended(link, now_ms()):
-            raise DeadLink("this link has ended", remedy="ask for a new one")
-        return HTMLResponse(document(dashboard, link.study, None, language=language), headers=HEADERS)
+        page = document(dashboard, _study_of(dashboard, token), None, language=language, token=token)
+        return HTMLResponse(page, headers=HEADERS)
 
-    return [Route("/dashboard/review/{token}", read, methods=["GET"])]
+    async def media(request: Request) -> Response:
+        return await run_in_threadpool(_media, request.path_params["token"][:100], request.path_params["file"])
+
+    def _media(token: str, file: str) -> Response:
+        return study_media(dashboard.studies.loaded(_study_of(dashboard, token))).response(file)
+
+    return [
+        Route("/dashboard/review/{token}", read, methods=["GET"]),
+        Route("/dashboard/review/{token}/media/{file}", media, methods=["GET"]),
+    ]
+
+
+def _study_of(dashboard: Dashboard, token: str) -> str:
+    """The study whose document a link opens; raises where the link does not work."""
+    link = dashboard.shared.review(token)
+    if link is None:
+        raise DeadLink("this link does not work, or no longer", remedy="copy it whole, or ask for a new one")
+    if has_ended(link, now_ms()):
+        raise DeadLink("this link has ended", remedy="ask for a new one")
+    return link.study
 
 
 HEADERS = {"x-robots-tag": "noindex, nofollow, noarchive", "referrer-policy": "no-referrer"}
