@@ -126,6 +126,18 @@ def test_nothing_runs_and_opening_is_stored(
     assert opened(served) == ("beta",)
 
 
+def test_a_text_that_fits_has_nothing_to_open(
+    folder: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
+) -> None:
+    """More words than are shown at once, in fewer lines: no key and no screen reader finds a switch that does nothing."""
+    item = json.loads((folder / "items.jsonl").read_text())
+    item["responses"]["beta"] = "so " * 61
+    (folder / "items.jsonl").write_text(json.dumps(item) + "\n")
+    page = open_page(**DESKTOP)
+    at_item(page, serve(folder).url)
+    expect(page.locator(".cutting.is-whole .cut-switch[value='2']")).to_be_hidden()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [PHONE, {"viewport": {"width": 1366, "height": 850}}], ids=["phone", "desktop"])
 def test_every_part_is_accessible(
