@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("playwright", reason="playwright is not installed")
 
 from dashboard_serving import serving_site
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from test_dashboard_walk import come_in, examine, open_page  # noqa: F401
 
 from dialometer.design.templates import copy_template
@@ -90,13 +90,43 @@ def test_a_part_is_explored_by_keyboard_alone(tmp_path, answered, open_page):  #
         reach(page, page.get_by_role("button", name="Explore"))
         page.keyboard.press("Enter")
         page.wait_for_url("**/explore?**gender=Woman**")
+        waiting = page.get_by_role("status").element_handle()
+        assert "in a few seconds" in waiting.inner_text()
         expect(page.get_by_role("heading", name="What this part shows")).to_be_visible(timeout=120_000)
+        assert waiting.inner_text() == "The result is here.", "one live region is there all the time: only then it is read out"
+        reach(page, page.locator(".scroll").last)
+        page.route("**/explore?**", newer)
+        expect(page.get_by_role("heading", name="What newer data show")).to_be_visible()
+        expect(page.locator(".scroll").last).to_be_focused()
+        page.unroute("**/explore?**")
         examine(page, "explore")
         read_out(page, "explore")
         tab_through(page, "explore")
         reach(page, page.get_by_role("link", name="results page"))
         page.keyboard.press("Enter")
         expect(page).to_have_url(re.compile("/studies/likert/results"))
+
+
+def newer(route: Route) -> None:
+    """The same page, as if newer data had come in."""
+    page = route.fetch(headers={**route.request.headers, "if-none-match": ""})
+    route.fulfill(body=page.text().replace("What this part shows", "What newer data show"), content_type="text/html")
+
+
+def test_the_review_document_on_paper(tmp_path, open_page):  # noqa: F811
+    """Everything that raters read and press is printed; what only the dashboard needs is not."""
+    parent = tmp_path / "studies"
+    copy_template("acute", parent / "draft")
+    with serving_site(parent) as served:
+        page = open_page()
+        come_in(page, served.owner_link())
+        page.goto(f"{served.url}/dashboard/studies/draft/review")
+        page.emulate_media(media="print")
+        for name in ("I agree and take part", "I do not want to take part", "Begin"):
+            expect(page.get_by_role("button", name=name).first).to_be_visible()
+        for definition in page.locator(".review-page dd").all():
+            expect(definition).to_be_visible()
+        expect(page.get_by_role("button", name="Make a link")).to_be_hidden()
 
 
 def reach(page: Page, target: Locator) -> None:

@@ -35,6 +35,10 @@ function isBusy(part) {
   return active && part.contains(active) && active.matches("input, textarea, select");
 }
 
+// What has the focus keeps it when its part is exchanged: whoever uses the keyboard is not thrown back to the top.
+const REACHED = "a[href], button, summary, [tabindex]";
+const nameOf = (one) => `${one.tagName} ${one.getAttribute("href") ?? one.getAttribute("aria-label") ?? one.textContent}`;
+
 function exchange(text) {
   const fresh = new DOMParser().parseFromString(text, "text/html");
   for (const part of document.querySelectorAll("[data-live]")) {
@@ -43,12 +47,12 @@ function exchange(text) {
     localise(other);
     if (other.innerHTML === part.innerHTML) continue;
     const open = [...part.querySelectorAll("details[open]")].map((one) => one.querySelector("summary")?.textContent);
-    const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const focused = part.contains(document.activeElement) ? nameOf(document.activeElement) : "";
     const scrolled = [...part.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
     part.innerHTML = other.innerHTML;
     for (const one of part.querySelectorAll("details")) one.open = open.includes(one.querySelector("summary")?.textContent);
     part.querySelectorAll(".scroll").forEach((one, i) => { one.scrollLeft = scrolled[i] || 0; });
-    if (focused) part.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    if (focused) [...part.querySelectorAll(REACHED)].find((one) => nameOf(one) === focused)?.focus({ preventScroll: true });
   }
 }
 
