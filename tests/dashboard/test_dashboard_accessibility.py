@@ -12,6 +12,7 @@ pytest.importorskip("playwright", reason="playwright is not installed")
 from dashboard_serving import serving_site
 from playwright.sync_api import Locator, Page, Route, expect
 from test_dashboard_walk import come_in, examine, open_page  # noqa: F401
+from walking import DESKTOP, PHONE
 
 from dialometer.design.templates import copy_template
 from dialometer.web.dashboard.pages.form import STEPS
@@ -93,12 +94,19 @@ def test_a_part_is_explored_by_keyboard_alone(tmp_path, answered, open_page):  #
         waiting = page.get_by_role("status").element_handle()
         assert "in a few seconds" in waiting.inner_text()
         expect(page.get_by_role("heading", name="What this part shows")).to_be_visible(timeout=120_000)
-        assert waiting.inner_text() == "The result is here.", "one live region is there all the time: only then it is read out"
+        assert waiting.inner_text() == "The result is here.", (
+            "one live region is there all the time: only then it is read out"
+        )
         reach(page, page.locator(".scroll").last)
         page.route("**/explore?**", newer)
         expect(page.get_by_role("heading", name="What newer data show")).to_be_visible()
         expect(page.locator(".scroll").last).to_be_focused()
         page.unroute("**/explore?**")
+        page.set_viewport_size(PHONE["viewport"])
+        names = page.locator(".report-table tbody th[scope=row]").evaluate_all("all => all.map(one => one.offsetWidth)")
+        assert names, "every row has its name"
+        assert min(names) > 120, "on a phone the table scrolls, and words stay whole"
+        page.set_viewport_size(DESKTOP["viewport"])
         examine(page, "explore")
         read_out(page, "explore")
         tab_through(page, "explore")

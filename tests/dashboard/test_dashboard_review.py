@@ -44,6 +44,7 @@ def test_every_condition_and_every_question_is_shown(name):
     assert "XXXX-XXXX" in shown[-1].content, "the consent texts promise a withdrawal code"
     assert not re.search(r"<details(?![^>]* open)", whole), "nothing is folded on paper"
     assert not re.search(r'href="/', whole), "links of a session lead nowhere here"
+    assert not re.search(r"<(section|aside)\b", whole), "a screen has no landmarks of the document"
 
 
 def test_what_raters_open_and_see_is_in_the_document(studies_folder, make_site):
@@ -55,7 +56,7 @@ def test_what_raters_open_and_see_is_in_the_document(studies_folder, make_site):
     items = [json.loads(line) for line in (folder / "items.jsonl").read_text(encoding="utf-8").splitlines()]
     for item in items:
         item["context"][0]["media"] = [{"path": "media/fern.png", "alt": "A fern"}]
-        item["responses"] = {name: "many words " * 60 for name in item["responses"]}
+        item["responses"] = dict.fromkeys(item["responses"], "many words " * 60)
     (folder / "items.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in items), encoding="utf-8")
     with (folder / "study.yaml").open("a", encoding="utf-8") as file:
         file.write("\npresentation: {fold_words: 20}\n")
@@ -76,6 +77,24 @@ def test_what_raters_open_and_see_is_in_the_document(studies_folder, make_site):
     assert stranger.get(image[:-1]).status == 404
     ada.post(f"/studies/pictured/review/{number}/revoke")
     assert stranger.get(image).status == 403
+
+
+def test_what_raters_write_in_own_words_is_said_as_it_is_asked(studies_folder, make_site):
+    for name in ("anchoring", "chat"):
+        copy_template(name, studies_folder / f"new-{name}")
+    file = studies_folder / "new-anchoring" / "study.yaml"
+    asked = "screening:\n  - {name: job, text: What is your job?, scale: free_text}\n\npre_questionnaire:"
+    file.write_text(file.read_text(encoding="utf-8").replace("pre_questionnaire:", asked, 1), encoding="utf-8")
+    ada = make_site(StudyFolders(parent=str(studies_folder))).owner()
+    said = re.search(r"own words\.(.*?)</ul>", ada.get("/studies/new-anchoring/review").page, re.DOTALL)[1]
+    assert [text.split("<")[0] for text in said.split('<li dir="auto">')[1:]] == [
+        "What is your job?",
+        "What is your gender?",
+        "Is there another quality that you looked for, or that we should ask about?",
+        "Is there anything you would like to tell us about the study?",
+    ]
+    assert "<dt>Language</dt><dd>English</dd>" in ada.page
+    assert '<li dir="auto">conversation</li>' in ada.get("/studies/new-chat/review").page
 
 
 def test_a_link_for_reviewers(site, monkeypatch):

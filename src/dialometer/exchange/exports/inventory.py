@@ -198,7 +198,8 @@ def _consents(store: Store) -> dict[str, int]:
 def free_texts(study: Study) -> list[str]:
     """Where raters can write what they like, and so also about themselves."""
     spec = study.spec
-    scales = [(question.name, question.scale) for question in (*spec.pre_questionnaire, *spec.post_questionnaire)]
+    questions = (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire)
+    scales = [(question.name, question.scale) for question in questions]
     scales += [(criterion.name, criterion.scale) for criterion in spec.criteria]
     written = [name for name, scale in scales if spec.scales[scale].takes_own_words]
     return written + [criterion.reason_name for criterion in spec.criteria if criterion.reason]

@@ -25,7 +25,6 @@ from dialometer.web.server.media import study_media
 from dialometer.web.server.requests import small_number
 from dialometer.web.server.static_files import STATIC
 
-
 ANY_CODE = "XXXX-XXXX-XXXX-XXXX"
 """In place of the code that only a rater who took part has."""
 

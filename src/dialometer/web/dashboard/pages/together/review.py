@@ -49,6 +49,7 @@ _FOLDED = re.compile(r"<details(?![^>]*\sopen\b)")
 _NAMES = re.compile(r'\s(id|for|list|name|aria-(?:labelledby|describedby|controls|owns))="([^"]*)"')
 """Names inside a screen, which several screens of the document would otherwise share."""
 _HEADING = re.compile(r"(</?h)([1-6])\b")
+_LANDMARK = re.compile(r"<(/)?(?:section|aside)\b(?(1)>)")
 N_ABOVE = 3
 """Levels of headings of the document itself; those of a screen come below."""
 
@@ -100,7 +101,7 @@ def _with_own_names(content: str, number: int) -> str:
 
     below = _HEADING.sub(lambda tag: f"{tag[1]}{min(6, int(tag[2]) + N_ABOVE)}", content)
     # Several screens have parts of the same name: they are groups here, and no landmarks of the document.
-    grouped = below.replace("<section ", '<div role="group" ').replace("</section>", "</div>")
+    grouped = _LANDMARK.sub(lambda tag: "</div>" if tag[1] else '<div role="group"', below)
     return _NAMES.sub(own, grouped)
 
 
@@ -183,18 +184,32 @@ def _document(dashboard: Dashboard, name: str, request: PageRequest | None, link
         numbers=protocol(study),
         screens=screens(source, language, root),
         language=language or source.spec.language,
+        language_name=own_name(language or source.spec.language),
         languages={tag: own_name(tag) for tag in source.spec.languages},
         direction="rtl" if is_right_to_left(language or source.spec.language) else "ltr",
         n_conditions=len(study.cells),
         kept=[(one.what, one.why, days[one.until]) for one in EXPLAINED if one.table in ABOUT_PEOPLE],
         not_kept=NOT_STORED,
-        free_texts=free_texts(study),
+        free_texts=_own_words(study),
         link=link,
         links=working_links(dashboard, request) if request is not None and request.may("editor") else (),
         valid_days=VALID_DAYS,
         is_frozen=dashboard.studies.folders.is_frozen(name),
         is_open=dashboard.studies.is_open(name),
     )
+
+
+def _own_words(study: Study) -> list[str]:
+    """What raters answer in their own words, as it is asked."""
+    spec = study.spec
+    asked = {
+        question.name: question.text
+        for question in (*spec.screening, *spec.pre_questionnaire, *spec.post_questionnaire)
+    }
+    asked |= {criterion.name: criterion.question for criterion in spec.criteria}
+    asked |= {criterion.reason_name: f"{criterion.question} ({translated('Reason')})" for criterion in spec.criteria}
+    talks = [translated(WORDS["chat"])] if spec.items.kind in ("chat", "arena") else []
+    return [*(asked.get(name) or name for name in free_texts(study)), *talks]
 
 
 def public_routes(dashboard: Dashboard) -> list[Route]:
