@@ -134,7 +134,17 @@ def test_the_review_document_on_paper(tmp_path, open_page):  # noqa: F811
             expect(page.get_by_role("button", name=name).first).to_be_visible()
         for definition in page.locator(".review-page dd").all():
             expect(definition).to_be_visible()
-        expect(page.get_by_role("button", name="Make a link")).to_be_hidden()
+        make = page.get_by_role("button", name="Make a link")
+        expect(make).to_be_hidden()
+        page.emulate_media(media="screen")
+        make.click()
+        stranger = open_page()
+        stranger.goto(page.locator(".one-time").inner_text())
+        width = stranger.locator(".review").bounding_box()["width"]
+        assert width > 0.7 * DESKTOP["viewport"]["width"], "pages are shown as wide as raters see them"
+        examine(stranger, "the document by its link")
+        read_out(stranger, "the document by its link")
+        tab_through(stranger, "the document by its link")
 
 
 def reach(page: Page, target: Locator) -> None:

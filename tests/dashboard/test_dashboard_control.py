@@ -78,7 +78,10 @@ def test_the_quota_of_the_study_can_be_changed_and_lifted(open_site):
     assert arrive(open_site, "a").status_code in (200, 201)
     assert arrive(open_site, "b").json()["reason"] == "full"
     assert "<strong>1</strong>, set here" in ada.get("/studies/anchoring/control").page
+    said = "The study file asks for 77 raters, and the results go by that."
+    assert said in ada.text, "reports say '1 of 77 raters'"
     decide(ada, what="quota", quota="")
+    assert said not in ada.get("/studies/anchoring/control").text
     assert arrive(open_site, "b").status_code in (200, 201)
 
 

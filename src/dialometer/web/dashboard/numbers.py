@@ -102,6 +102,8 @@ class StudyNumbers:
     quota: int | None
     wanted: int | None
     """How many raters who count the study needs: its quota, or what follows from judgments per item."""
+    planned: int | None
+    """How many of them the study file asks for, by which reports go."""
     minutes: float | None
     """Median length of a finished session."""
 
@@ -138,6 +140,7 @@ def count_study(study: Study, store: Store, at_ms: int, group: str = "") -> Stud
         judgments=sum((by_source.get(source, JudgmentCounts()) for source in sources), JudgmentCounts()),
         quota=quota,
         wanted=raters_wanted(study, quota),
+        planned=raters_wanted(study, study.spec.recruitment.quota),
         minutes=statistics.median(lengths) if lengths else None,
     )
 
