@@ -71,6 +71,22 @@ def test_a_table_is_mapped_and_used(ada, parent):
     assert not (parent / "likert" / ".versions" / "uploaded").exists()
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "question,GPT 4,my model\nHow far?,Far.,Very far.\n",
+        "prompt,model,response\nHow far?,GPT 4,Far.\nHow far?,my model,Very far.\n",
+    ],
+    ids=["a column each", "named in each row"],
+)
+def test_reports_call_systems_as_the_file_does(ada, parent, table):
+    drop(ada, "answers.csv", table)
+    ada.post("/studies/likert/add-items", {"use": "1"})
+    systems = load_study(parent / "likert").spec.systems
+    assert [(system.name, system.label) for system in systems] == [("GPT_4", "GPT 4"), ("my_model", "my model")]
+    assert [item["responses"] for item in items_in(parent / "likert")] == [{"GPT_4": "Far.", "my_model": "Very far."}]
+
+
 def test_more_items_come_beside_those_there(ada, parent):
     before = items_in(parent / "likert")
     rows = [["id", "context", "rules", "retrieval", "neural"], ["x1", "Where is it?", "There.", "Over there.", "Here."]]
@@ -129,6 +145,19 @@ def test_pasted_text_and_rows_of_one_response_each(ada, parent):
     assert [(item["scenario"], item["system"]) for item in items_in(parent / "chat")] == [
         (text, system) for text in ("Ask about bread.", "Ask about tea.") for system in systems
     ]
+
+
+def test_two_responses_of_one_system_to_one_context_are_an_error(ada, parent):
+    rows = "prompt,system,response\nHow far?,one,Far.\nHow far?,two,Very far.\nHow far?,one,Near.\nHow far?,two,Very far.\n"
+    drop(ada, "rows.csv", rows)
+    assert "rows.csv:4" in ada.text
+    assert "another response of one to the same context was given on line 2" in ada.text
+    assert "rows.csv:5" not in ada.text, "the same response twice, as where several people rated it"
+    assert ada.post("/studies/likert/add-items", {"use": "1"}).status == 422
+    ada.get("/studies/likert/add-items?skip=1")
+    assert "rows with errors that are skipped: 1" in ada.text
+    ada.post("/studies/likert/add-items", {"use": "1", "skip": "1"})
+    assert [item["responses"] for item in items_in(parent / "likert")] == [{"one": "Far.", "two": "Very far."}]
 
 
 def test_dialogues_of_any_format(ada, parent):

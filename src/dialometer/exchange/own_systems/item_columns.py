@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from dialometer.exchange.own_systems.system_outputs import (
     MAX_SYSTEMS,
     RESPONSE,
     STANDARD,
+    SYSTEM,
     SystemOutputs,
     plain_name,
     read_outputs,
@@ -109,6 +110,8 @@ class NewItems:
     notes: list[str] = field(default_factory=list)
     wrong: set[int] = field(default_factory=set)
     """The rows with errors, once they are checked."""
+    repeated: list[Problem] = field(default_factory=list)
+    """Second responses of one system to one context, at the lines of the file; the items hold the first."""
 
     def as_lines(self) -> str:
         """The content of an items file."""
@@ -121,14 +124,19 @@ class NewItems:
         reader = ItemReader(kind, speakers, list(systems), self.file, folder)
         items = reader.read(self.as_lines().encode())
         self.wrong = {one.line - 1 for one in reader.problems if one.severity == "error" and one.line}
-        return items, [self._placed(problem) for problem in reader.problems]
+        return items, [*self.repeated, *(self._placed(problem) for problem in reader.problems)]
 
-    def without(self, wrong: Set[int]) -> NewItems:
-        """These items without some rows, with a note that says how many were skipped."""
-        kept = [number for number in range(len(self.rows)) if number not in wrong]
-        note = f"rows with errors that are skipped: {len(self.rows) - len(kept):,}"
+    @property
+    def may_skip(self) -> bool:
+        """Whether some rows have errors and others remain, once they are checked."""
+        return bool(self.wrong or self.repeated) and len(self.wrong) < len(self.rows)
+
+    def without_wrong(self) -> NewItems:
+        """These items without the rows with errors, with a note that says how many were skipped."""
+        kept = [number for number in range(len(self.rows)) if number not in self.wrong]
+        note = f"rows with errors that are skipped: {len(self.wrong) + len(self.repeated):,}"
         rows, lines = [self.rows[number] for number in kept], [self.lines[number] for number in kept]
-        return replace(self, rows=rows, lines=lines, notes=[*self.notes, note])
+        return replace(self, rows=rows, lines=lines, notes=[*self.notes, note], repeated=[])
 
     def _placed(self, problem: Problem) -> Problem:
         """The problem at the line of the file; a dialogue is named by its id, since it has no line of its own."""
@@ -248,12 +256,15 @@ def guessed_places(table: ItemTable, kind: ItemKind, systems: Sequence[str]) -> 
     main = places_by_name.get(kind, "")
     guesses: dict[str, str] = {}
     allowed = {key for key, _ in (*_PLACES[kind], *_COUNTS, *_COMMON)}
+    names_systems = kind == "dialogue" or any(plain_name(name) in RESPONSE or name == LAST for name in table.columns)
     for column in table.columns:
         plain = plain_name(column)
         if plain in ID:
             guesses[column] = "id"
         elif plain in allowed - {"context"}:
             guesses[column] = plain
+        elif plain in SYSTEM and names_systems and "system" in allowed and "system" not in guesses.values():
+            guesses[column] = "system"
         elif main and main not in guesses.values() and _is_main(column, kind):
             guesses[column] = main
         elif kind == "responses" and plain in STANDARD and _varies(table, column):
@@ -325,19 +336,25 @@ def items_from_table(
     builder = _ItemBuilder(kind, places, speakers, default_system)
     new = NewItems([], [], table.file, notes=list(table.notes))
     by_key: dict[str, dict[str, Any]] = {}
+    said_on: dict[tuple[str, str], int] = {}
     is_long = kind == "responses" and "response" in places.values()
     for number, (line, cells) in enumerate(table.rows[:n_rows], start=1):
         for item in builder.items(cells, systems, f"item-{number:0{len(str(len(table.rows)))}d}"):
             key = json.dumps(item.get("context"), ensure_ascii=False) if "id" not in places.values() else item["id"]
+            for system, text in item.get("responses", {}).items() if is_long else ():
+                first = said_on.setdefault((key, system), line)
+                kept = by_key.get(key, item).setdefault("responses", {}).setdefault(system, text)
+                if kept != text:
+                    message = f"another response of {system} to the same context was given on line {first}"
+                    new.repeated.append(Problem(message, "keep one response for each", table.file, line))
             if is_long and key in by_key:
-                by_key[key].setdefault("responses", {}).update(item.get("responses", {}))
                 continue
             by_key[key] = item
             new.rows.append(item)
             new.lines.append(line)
     if is_long and n_rows is not None and n_rows < len(table.rows):  # further rows may belong to the last item
         new.rows, new.lines = new.rows[:-1] or new.rows, new.lines[:-1] or new.lines
-    new.systems = _named_systems(new.rows, systems)
+    new.systems = {name: builder.labels.get(name, name) for name in _named_systems(new.rows, systems)}
     new.speakers = builder.new_speakers
     if builder.n_hidden:
         new.notes.append(f"{builder.n_hidden:,} system prompts and tool messages are not shown to raters")
@@ -389,6 +406,8 @@ class _ItemBuilder:
         self.speakers = speakers
         self.default_system = default_system
         self.new_speakers: dict[str, Role] = {}
+        self.labels = {place.partition(":")[2]: column.strip() for column, place in places.items() if ":" in place}
+        """Systems as the file writes their names."""
         self.n_hidden = 0
 
     def items(self, cells: Cells, systems: Sequence[str], fallback_id: str) -> Iterator[dict[str, Any]]:
@@ -406,7 +425,8 @@ class _ItemBuilder:
     def _item(self, cells: Cells) -> dict[str, Any]:
         item: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
-        row_system = next((_words(cells.get(c)) for c, place in self.places.items() if place == "system"), "")
+        row_system = next((_words(cells.get(c)) for c, place in self.places.items() if place == "system"), "").strip()
+        self.labels.setdefault(system_name(row_system, "system"), row_system or "system")
         for column, place in self.places.items():
             value = cells.get(column)
             if not place or value is None or value == "":

@@ -257,8 +257,8 @@ def _brought(draft: Draft, choices: Mapping[str, str], n_rows: int | None = N_LO
     systems = list(dict.fromkeys([*(draft.systems if is_all else ()), *new.systems]))
     speakers = {**draft.speakers, **new.speakers}
     items, problems = new.checked(kind, speakers, systems, draft.folder)
-    if choices.get("skip") and len(new.wrong) < len(new.rows):
-        new = new.without(new.wrong)
+    if choices.get("skip") and new.may_skip:
+        new = new.without_wrong()
         items, problems = new.checked(kind, speakers, systems, draft.folder)
     return Brought(table if isinstance(table, ItemTable) else None, places, new, systems, items, problems)
 
@@ -307,7 +307,7 @@ def _page(
         shown=shown,
         n_shown=min(N_SHOWN, len(brought.items)) if brought else 0,
         problems=brought.problems[:N_PROBLEMS] if brought else [],
-        can_skip=brought is not None and "skip" not in kept and 0 < len(brought.new.wrong) < len(brought.new.rows),
+        can_skip=brought is not None and "skip" not in kept and brought.new.may_skip,
         n_before=n_lines(content_of(draft.folder, draft.items_file)),
         tab="form",
     )
