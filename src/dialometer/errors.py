@@ -91,6 +91,18 @@ def kind_of_problem(problem: Problem) -> str:
     return f"{problem.field}\n{_PARTICULAR.sub('…', problem.message[:300])}"
 
 
+def few_of_each_kind(problems: Iterable[Problem]) -> list[Problem]:
+    """The first problems of each kind, where there may be many thousands that one correction removes."""
+    counts: Counter[str] = Counter()
+    few = []
+    for problem in problems:
+        kind = kind_of_problem(problem)
+        counts[kind] += 1
+        if counts[kind] <= FEW_ALIKE:
+            few.append(problem)
+    return few
+
+
 def shown_problems(problems: Iterable[Problem], counts: Mapping[str, int] | None = None) -> list[str]:
     """A line for each problem, those of one kind together where they are many, and how many are not shown.
 

@@ -160,6 +160,26 @@ def test_two_responses_of_one_system_to_one_context_are_an_error(ada, parent):
     assert [item["responses"] for item in items_in(parent / "likert")] == [{"one": "Far.", "two": "Very far."}]
 
 
+def test_rows_of_one_item_belong_together_wherever_they_are_in_a_large_file(ada, parent):
+    rows = [f"Question {n}?,{system},Answer {n} of {system}." for system in ("one", "two") for n in range(400)]
+    drop(ada, "rows.csv", "\n".join(["prompt,system,response", *rows]))
+    assert "The first 500 are shown and checked here" in ada.text
+    assert "no response of" not in ada.text
+    ada.post("/studies/likert/add-items", {"use": "1"})
+    items = items_in(parent / "likert")
+    assert len(items) == 400
+    assert items[399]["responses"] == {"one": "Answer 399 of one.", "two": "Answer 399 of two."}
+
+
+def test_columns_that_are_not_chosen_yet_are_said_once_and_without_json(ada):
+    rows = "".join(f"meaning {n},sentence {n % 3},{('a', 'b')[n % 2]}\n" for n in range(40))
+    drop(ada, "sentences.csv", f"mr,ref,team\n{rows}")
+    assert "40 problems" in ada.text
+    assert ada.text.count("'responses' is missing") == 3, "the first of many that are alike"
+    assert "choose the column that holds it, or correct the file" in ada.text
+    assert '{"system"' not in ada.text
+
+
 def test_dialogues_of_any_format(ada, parent):
     chats = [
         {"messages": [{"role": "user", "content": f"Hi {n}"}, {"role": "assistant", "content": "Hello."}]} for n in "12"

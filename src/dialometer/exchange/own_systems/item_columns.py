@@ -112,6 +112,8 @@ class NewItems:
     """The rows with errors, once they are checked."""
     repeated: list[Problem] = field(default_factory=list)
     """Second responses of one system to one context, at the lines of the file; the items hold the first."""
+    is_mapped: bool = False
+    """Whether they are made of columns, so that nobody wrote them as JSON."""
 
     def as_lines(self) -> str:
         """The content of an items file."""
@@ -140,6 +142,8 @@ class NewItems:
 
     def _placed(self, problem: Problem) -> Problem:
         """The problem at the line of the file; a dialogue is named by its id, since it has no line of its own."""
+        if self.is_mapped and '"' in problem.remedy:  # how an items file writes it
+            problem = replace(problem, remedy="choose the column that holds it, or correct the file")
         if not 0 < problem.line <= len(self.lines):
             return replace(problem, line=0)
         line = self.lines[problem.line - 1]
@@ -329,16 +333,16 @@ def items_from_table(
     default_system: str = "",
     n_rows: int | None = None,
 ) -> NewItems:
-    """The items of a table, or of its first ``n_rows``. ``default_system`` is of whom dialogues are that name no system."""
+    """The items of a table, or those in its first ``n_rows``. ``default_system`` is of whom dialogues are that name no system."""
     if table.is_items:
         rows = [dict(cells) for _, cells in table.rows[:n_rows]]
         return NewItems(rows, [line for line, _ in table.rows[:n_rows]], table.file, _named_systems(rows, systems))
     builder = _ItemBuilder(kind, places, speakers, default_system)
-    new = NewItems([], [], table.file, notes=list(table.notes))
+    new = NewItems([], [], table.file, notes=list(table.notes), is_mapped=True)
     by_key: dict[str, dict[str, Any]] = {}
     said_on: dict[tuple[str, str], int] = {}
     is_long = kind == "responses" and "response" in places.values()
-    for number, (line, cells) in enumerate(table.rows[:n_rows], start=1):
+    for number, (line, cells) in _looked_at(table, places, n_rows, is_long=is_long):
         for item in builder.items(cells, systems, f"item-{number:0{len(str(len(table.rows)))}d}"):
             key = json.dumps(item.get("context"), ensure_ascii=False) if "id" not in places.values() else item["id"]
             for system, text in item.get("responses", {}).items() if is_long else ():
@@ -352,13 +356,28 @@ def items_from_table(
             by_key[key] = item
             new.rows.append(item)
             new.lines.append(line)
-    if is_long and n_rows is not None and n_rows < len(table.rows):  # further rows may belong to the last item
-        new.rows, new.lines = new.rows[:-1] or new.rows, new.lines[:-1] or new.lines
     new.systems = {name: builder.labels.get(name, name) for name in _named_systems(new.rows, systems)}
     new.speakers = builder.new_speakers
     if builder.n_hidden:
         new.notes.append(f"{builder.n_hidden:,} system prompts and tool messages are not shown to raters")
     return new
+
+
+def _looked_at(
+    table: ItemTable, places: Mapping[str, str], n_rows: int | None, *, is_long: bool
+) -> list[tuple[int, tuple[int, Cells]]]:
+    """The first rows with their numbers; where each holds one response, the others of the same items wherever they are."""
+    rows = list(enumerate(table.rows, start=1))
+    if not is_long or n_rows is None:
+        return rows[:n_rows]
+    key = "id" if "id" in places.values() else "context"
+    columns = [column for column, place in places.items() if place == key]
+
+    def item_of(row: tuple[int, tuple[int, Cells]]) -> str:
+        return repr([row[1][1].get(column) for column in columns])
+
+    first = set(map(item_of, rows[:n_rows]))
+    return [row for row in rows if item_of(row) in first]
 
 
 def items_from_files(files: Sequence[Path], kind: ItemKind) -> NewItems:

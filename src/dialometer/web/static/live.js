@@ -75,8 +75,23 @@ async function renew() {
 }
 
 localise(document);
+// A page that comes after a choice shows the field that was chosen in, with the focus, so that the keyboard can go on.
+const CHOSEN = "chosen-field";
 for (const form of document.querySelectorAll("form[data-auto]")) {
-  form.addEventListener("change", (event) => { if (event.target.matches("select")) form.requestSubmit(); });
+  form.addEventListener("change", ({ target }) => {
+    if (!target.matches("select")) return;
+    const left = target.closest(".scroll")?.scrollLeft;
+    sessionStorage.setItem(CHOSEN, JSON.stringify({ path: location.pathname, name: target.name, left }));
+    form.requestSubmit();
+  });
+}
+const chosen = JSON.parse(sessionStorage.getItem(CHOSEN));
+sessionStorage.removeItem(CHOSEN);
+if (chosen?.path === location.pathname) {
+  const field = document.querySelector(`form[data-auto] [name="${CSS.escape(chosen.name)}"]`);
+  const box = field?.closest(".scroll");
+  if (box) box.scrollLeft = chosen.left;
+  field?.focus();
 }
 for (const code of document.querySelectorAll("[data-link]")) {
   code.textContent = new URL(code.dataset.link, location.href).href;
