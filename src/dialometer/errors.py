@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -83,6 +83,8 @@ MAX_SHOWN = 10
 """Lines about problems that one error shows."""
 FEW_ALIKE = 3
 """So many problems of one kind are shown one by one; more are shown as one, with their number."""
+MAX_ON_PAGE = 30
+"""Problems that one page shows."""
 _PARTICULAR = re.compile(r"'[^']*'|“[^”]*”|\d+")
 
 
@@ -91,8 +93,10 @@ def kind_of_problem(problem: Problem) -> str:
     return f"{problem.field}\n{_PARTICULAR.sub('…', problem.message[:300])}"
 
 
-def few_of_each_kind(problems: Iterable[Problem]) -> list[Problem]:
-    """The first problems of each kind, where there may be many thousands that one correction removes."""
+def few_of_each_kind(problems: Sequence[Problem]) -> Sequence[Problem]:
+    """All problems of a page, or the first of each kind where there are many: one correction may remove thousands."""
+    if len(problems) <= MAX_ON_PAGE:
+        return problems
     counts: Counter[str] = Counter()
     few = []
     for problem in problems:
@@ -100,7 +104,7 @@ def few_of_each_kind(problems: Iterable[Problem]) -> list[Problem]:
         counts[kind] += 1
         if counts[kind] <= FEW_ALIKE:
             few.append(problem)
-    return few
+    return few[:MAX_ON_PAGE]
 
 
 def shown_problems(problems: Iterable[Problem], counts: Mapping[str, int] | None = None) -> list[str]:

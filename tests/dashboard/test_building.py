@@ -391,6 +391,16 @@ def test_freezing_shows_what_it_fixes(ada, parent):
     assert "Freeze it for good" not in ada.text
 
 
+@pytest.mark.parametrize("place", ["form/systems", "files", "freeze"])
+def test_of_many_problems_of_one_kind_the_first_are_shown(ada, parent, place):
+    copy_template("judged", parent / "mine")
+    path = parent / "mine" / "study.yaml"
+    path.write_text(re.sub(r"^( +- name: )(\w+)", r"\1renamed_\2", path.read_text(), count=1, flags=re.M))
+    ada.get(f"/studies/mine/{place}")
+    assert 1 < ada.text.count("unknown system") <= 6
+    assert re.search(r"and \d+ more problems", ada.text)
+
+
 def test_responses_stop_and_continue(ada, parent, monkeypatch):
     copy_template("compare", parent / "mine")
     path = parent / "mine" / "study.yaml"

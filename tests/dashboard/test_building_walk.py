@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from test_building import PageForm, build, differing_parts
 from test_dashboard_walk import come_in, examine, open_page  # noqa: F401
 
-from dialometer.design.templates import template_names
+from dialometer.design.templates import copy_template, template_names
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -105,3 +105,24 @@ def test_a_study_is_built_in_the_browser(tmp_path, open_page, name):  # noqa: F8
             page.locator("textarea[name='b.1']").fill("Something else altogether.")
             expect(page.locator("[data-looked-content] ins").first).to_contain_text("Something else")
             examine(page, "a pair")
+
+
+def test_columns_are_mapped_with_the_keyboard(tmp_path, open_page):  # noqa: F811
+    parent = tmp_path / "studies"
+    copy_template("likert", parent / "mine")
+    header = ",".join(f"column{n}" for n in range(12))
+    table = "\n".join([header, *(",".join(f"{row} {n}" for n in range(12)) for row in range(3))])
+    with serving_site(parent) as served:
+        page = open_page(viewport={"width": 1024, "height": 800})
+        come_in(page, served.owner_link())
+        page.goto(f"{served.url}/dashboard/studies/mine/form/systems")
+        dropped = {"name": "mine.csv", "mimeType": "text/csv", "buffer": table.encode()}
+        page.locator("input[name=items]").set_input_files(files=[dropped])
+        column = page.get_by_label("column9")
+        column.focus()
+        for place in ("block", "id"):
+            with page.expect_navigation():
+                column.press("ArrowUp")
+            expect(column).to_have_value(place)
+            expect(column).to_be_focused()
+        expect(column).to_be_in_viewport()

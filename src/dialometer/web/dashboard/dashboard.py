@@ -26,7 +26,7 @@ from markupsafe import Markup
 from starlette.datastructures import QueryParams
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from dialometer.errors import DialometerError
+from dialometer.errors import DialometerError, few_of_each_kind
 from dialometer.report.numbers import write_percent
 from dialometer.storage.access.accounts import Account, Accounts, Role
 from dialometer.storage.access.audit_log import AuditLog
@@ -215,6 +215,7 @@ class Templates:
             said=partial(said, language),
             first_sentence=first_sentence,
             explained=partial(explained, language=language),
+            few_of_each_kind=few_of_each_kind,
             percent=percent,
         )
         env.tests["in_part"] = lambda path, part: path.startswith(f"{part}.")

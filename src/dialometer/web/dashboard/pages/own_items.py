@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from dialometer.design.edit_yaml import edited
 from dialometer.design.positions import parse_yaml
 from dialometer.design.versions import FOLDER, SavedMeanwhile, Versions, hash_of
-from dialometer.errors import DialometerError, Problem, ProblemsError, few_of_each_kind
+from dialometer.errors import DialometerError, Problem, ProblemsError
 from dialometer.exchange.own_systems.item_columns import (
     OWN_KEYS,
     ItemTable,
@@ -48,7 +48,7 @@ from dialometer.web.server.requests import small_number
 
 UPLOADED = "uploaded"
 """The folder, beside the saved versions, that holds what was dropped until it is used."""
-N_ROWS, N_SHOWN, N_PROBLEMS = 4, 20, 30
+N_ROWS, N_SHOWN = 4, 20
 N_LOOKED_AT = 500
 """So many rows are read and checked to be looked at, so that large files are mapped as quickly; all are when they are used."""
 _tables: dict[tuple[Any, ...], ItemTable | NewItems] = {}
@@ -306,7 +306,7 @@ def _page(
         query=urlencode(kept),
         shown=shown,
         n_shown=min(N_SHOWN, len(brought.items)) if brought else 0,
-        problems=few_of_each_kind(brought.problems)[:N_PROBLEMS] if brought else [],
+        problems=brought.problems if brought else [],
         can_skip=brought is not None and "skip" not in kept and brought.new.may_skip,
         n_before=n_lines(content_of(draft.folder, draft.items_file)),
         tab="form",
