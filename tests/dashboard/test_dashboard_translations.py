@@ -1,5 +1,6 @@
 """Translating a study in the browser: side by side, saved text by text, and translators' files."""
 
+import json
 import re
 from html import unescape
 
@@ -124,6 +125,36 @@ def test_translators_files_go_out_and_come_back(ada, folder, format_):
     assert scale.option_words("Fluent") == "Fließend"
     ada.post("/studies/films/languages/de/file", files={"file": ("x.po", b"nonsense")})
     assert ada.status == 422
+
+
+def test_what_was_translated_last_leaves_an_empty_list(ada, folder):
+    texts = list(study_texts(load_study(folder)).items())
+    path = folder / "translations.de.yaml"
+    path.write_text(json.dumps({key: {"source": source, "text": source} for key, source in texts[1:]}))
+    ada.get("/studies/films/languages/de")
+    ada.post("/studies/films/languages/de", {**row(ada.page, texts[0][0]), "text": "Titel"})
+    assert ada.status == 200
+    assert "Everything is translated." in ada.text
+
+
+def test_a_translation_with_a_wrong_name_in_braces_is_shown_with_what_is_wrong(ada, folder):
+    ada.get("/studies/films/languages/de", page="2")
+    ada.post("/studies/films/languages/de", {**row(ada.page, "texts.consent"), "text": "Etwa {{minuten}} Minuten."})
+    assert "nothing is known under {{minuten}}: the source text has {{contact}}" in ada.text
+    ada.post("/studies/films/languages/de", {**row(ada.page, "texts.consent"), "text": "{{title}}"})
+    assert "the translation leaves out {{minutes}}: add it where it belongs" in ada.text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "where"),
+    [("cut.xlf", b"<xliff", "cut.xlf"), ("cut.po", b'msgid "Hello"\nmsgstr', "cut.po:2"), ("x.docx", b"PK", "x.docx")],
+)
+def test_a_file_that_cannot_be_read_is_named(ada, folder, name, content, where):
+    ada.get("/studies/films/languages/de")
+    ada.post("/studies/films/languages/de/file", files={"file": (name, content)})
+    assert "This cannot be read" in ada.text
+    assert f"{where} error" in ada.text
+    assert not (folder / "translations.de.yaml").exists()
 
 
 def test_a_frozen_study_is_read_only(ada, folder):

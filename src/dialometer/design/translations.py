@@ -188,7 +188,8 @@ def translation_problems(study: Study, study_file: Positioned, places: Mapping[s
             keys = [text.key for text in texts if text.state == state]
             if keys:
                 n = f"{len(keys)} of {len(texts)} texts are" if len(keys) > 1 else f"1 of {len(texts)} texts is"
-                remedy = f"'dialometer translate DIR --language {language}' lists them; raters read "
+                remedy = f"Languages in the dashboard or 'dialometer translate DIR --language {language}' lists them; "
+                remedy += "raters read "
                 remedy += "the source text" if state == "missing" else "the earlier translation"
                 message = f"{language}: {n} {words}: {_listed(keys)}"
                 problems.append(Problem(message, remedy, file, 1, 1, severity="warning"))

@@ -46,7 +46,7 @@ def read_po(content: str) -> tuple[str, list[TranslatedText]]:
     language = ""
     for number, entry in _entries(content):
         if "msgid" not in entry or "msgstr" not in entry:
-            remedy = "every entry has msgctxt, msgid and msgstr, as 'dialometer translate export' writes them"
+            remedy = "every entry has msgctxt, msgid and msgstr, as in the file that was exported"
             raise ImportFileError([Problem("this entry is not whole", remedy, line=number)])
         if not entry["msgid"] and not entry.get("msgctxt"):
             header = re.search(r"^Language:\s*(\S+)", entry["msgstr"], re.MULTILINE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dialometer.design.translations import TranslatedText, check_language, translated_texts, translations_yaml
@@ -79,7 +79,10 @@ def take_over(study: Study, language: str, name: str, content: bytes) -> TakenOv
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _unreadable(name, "the file is not UTF-8", "save it as UTF-8") from error
-    into, texts = FORMATS[format_of(name)][1](text)
+    try:
+        into, texts = FORMATS[format_of(name)][1](text)
+    except ImportFileError as error:
+        raise ImportFileError(replace(problem, file=Path(name).name) for problem in error.problems) from error
     if into and into.lower() != language.lower():
         raise _unreadable(name, f"the file holds translations into '{into}'", f"import it as '{into}'")
     sources = study_texts(study)

@@ -14,7 +14,15 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dialometer.errors import DialometerError, LockError, Problem, ProblemsError, StorageError
+from dialometer.errors import (
+    DialometerError,
+    ImportFileError,
+    LockError,
+    Problem,
+    ProblemsError,
+    ReadError,
+    StorageError,
+)
 from dialometer.flow.engine import now_ms
 from dialometer.storage.access.accounts import Accounts
 from dialometer.storage.counting.counts import GROUPS
@@ -62,6 +70,8 @@ _STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
     (TooOften, 429, "Too many attempts"),
     (TooLarge, 413, "Too large"),
     (LockError, 409, "The study has changed"),
+    (ImportFileError, 422, "This cannot be read"),
+    (ReadError, 422, "This cannot be read"),
     (ProblemsError, 422, "The study is not in order"),
     (DatabaseFails, 503, "The database does not answer"),
     (StorageError, 409, "This cannot be done"),

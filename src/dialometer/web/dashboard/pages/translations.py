@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from starlette.responses import Response
@@ -20,7 +21,7 @@ from dialometer.design.translations import (
     with_texts,
 )
 from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, state_of_file
-from dialometer.errors import DialometerError
+from dialometer.errors import DialometerError, Problem
 from dialometer.exchange.translators.units import ENDINGS, file_content, for_translators, take_over
 from dialometer.flow.language import is_right_to_left, languages, nearest_language, own_name
 from dialometer.model.file_names import STUDY_FILE
@@ -205,6 +206,8 @@ class TranslationRow:
     """How the source has changed since it was translated."""
     is_disputed: bool = False
     """Whether somebody else translated this text while it was edited here."""
+    problems: Sequence[Problem] = ()
+    """What is wrong with the translation."""
 
     @property
     def n_rows(self) -> int:
@@ -219,28 +222,33 @@ ORDER = {"outdated": 0, "missing": 1, "done": 2}
 def _texts_page(dashboard: Dashboard, request: PageRequest, mine: dict[str, str] | None = None) -> Response:
     study, language = _study(dashboard, request), _language(dashboard, request)
     every = translated_texts(study, language)
+    wrong: dict[str, list[Problem]] = {}
+    for problem in dashboard.studies.checked(request.study)[1]:
+        if problem.file == translation_file(language):
+            wrong.setdefault(problem.field, []).append(problem)
     is_all = request.query.get("show") == "all"
-    wanted = [text for text in every if is_all or text.state != "done" or text.key in (mine or {})]
+    wanted = [text for text in every if is_all or text.state != "done" or text.key in {*wrong, *(mine or {})}]
     if not is_all:
-        wanted.sort(key=lambda text: ORDER[text.state])
+        wanted.sort(key=lambda text: (text.key not in wrong, ORDER[text.state]))
     wanted.sort(key=lambda text: text.key not in (mine or {}))  # on the page that is shown, wherever it would be
     n_pages = max(1, -(-len(wanted) // N_PER_PAGE))
     asked = request.query.get("page", "1")
     number = min(n_pages, max(1, int(asked))) if asked.isascii() and asked.isdigit() and len(asked) < 6 else 1
     number = 1 if mine else number
     shown = wanted[(number - 1) * N_PER_PAGE : number * N_PER_PAGE]
-    following = [*(text.key for text in shown[1:]), ""]
+    following = dict(pairwise(text.key for text in shown))
     rows = [
         TranslationRow(
             text,
             anchor_of(text.key),
             hash_of(text.text.encode()),
             (mine or {}).get(text.key, text.text),
-            next_,
+            following.get(text.key, ""),
             changed_lines(text.was, text.source) if text.was else (),
             text.key in (mine or {}),
+            wrong.get(text.key, ()),
         )
-        for text, next_ in zip(shown, following, strict=True)
+        for text in shown
     ]
     return _page(
         dashboard,
