@@ -77,6 +77,11 @@ class StudyForm:
         properties = self._schema["properties"]
         return [self._field(properties[key], self.data, key, key, key in required) for key in keys if key in properties]
 
+    def value_at(self, path: str) -> Any:
+        """What the file says in a place."""
+        place, key = self._place(path)
+        return place[key]
+
     # From schema and data to fields
 
     def _resolved(self, schema: Schema) -> Schema:
