@@ -182,6 +182,40 @@ def test_where_two_people_change_one_field_the_second_decides(ada, parent, form)
     assert (spec["title"], spec["contact"]) == ("My title", "they@example.com")
 
 
+def test_undo_takes_back_whatever_changed_last(ada, parent, form):
+    folder = parent / "likert"
+    form("study")
+
+    def now():
+        return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+    def undo():
+        ada.post("/studies/likert/form/undo", {"step": "study"})
+        assert "Undone." in ada.text
+        return now()
+
+    states = [now()]
+    for place, typed in (
+        ("form/study", {"title": "Another title"}),
+        ("add-items", {"pasted": "question,one,two\nHow?,So.,Thus.\n"}),
+        ("form/questions", {"_text:consent.md": "Please agree."}),
+    ):
+        ada.post(f"/studies/likert/{place}", typed)
+        if "pasted" in typed:
+            ada.post("/studies/likert/add-items", {"use": "1"})
+        states.append(now())
+    assert undo() == states[2], "a text"
+    assert undo() == states[1], "items, and the systems that came with them"
+    ada.post("/studies/likert/form/study", {"title": "A third title"})
+    states[2] = now()
+    ada.post("/studies/likert/versions/1/restore")
+    assert now() == states[0], "an earlier version is restored"
+    assert undo() == states[2], "which is a change of its own"
+    assert undo() == states[1]
+    assert undo() == states[0]
+    assert ada.post("/studies/likert/form/undo").status == 422, "there is nothing to undo"
+
+
 def test_entries_that_came_and_went_meanwhile_are_not_mixed_up(ada, parent, form):
     mine = form("criteria")
     ada.post("/studies/likert/form/criteria", {**form("criteria"), "_do": "remove criteria.0"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,16 @@ from dialometer.design.library import PLACES, insert, library
 from dialometer.design.positions import parse_yaml
 from dialometer.design.protocol import protocol
 from dialometer.design.schema import study_schema
-from dialometer.design.versions import BothChanged, SavedMeanwhile, Version, Versions, hash_of, merged_values
+from dialometer.design.versions import (
+    NO_FILE,
+    ON_DISK,
+    BothChanged,
+    SavedMeanwhile,
+    Versions,
+    hash_of,
+    merged_values,
+    state_of_file,
+)
 from dialometer.errors import DialometerError, Problem
 from dialometer.model.file_names import STUDY_FILE
 from dialometer.model.study import Texts
@@ -115,25 +125,48 @@ def begin(dashboard: Dashboard, request: PageRequest) -> Response:
 
 @page("/studies/{study}/form/undo", role="editor", method="POST")
 def undo(dashboard: Dashboard, request: PageRequest) -> Response:
-    """Puts the study file back to how it was before the last change; again, to the one before that."""
+    """Puts the files back to how they were before the last change; again, to the one before that."""
     folder = editable_folder(dashboard, request)
     versions = Versions(folder)
-    earlier = before_last(versions.all(), hash_of((folder / STUDY_FILE).read_bytes()))
-    if earlier is None:
+    earlier = before_last_change(folder, _form(_study_text(folder)).data)
+    if not earlier:
         raise DialometerError("there is nothing to undo")
-    versions.save(STUDY_FILE, versions.content(earlier.content), request.account.name, request.at_ms)
-    dashboard.note(request, "undid a change", STUDY_FILE)
+    for file, hash_ in earlier.items():
+        versions.save(file, versions.content(hash_), request.account.name, request.at_ms)
+    dashboard.note(request, "undid a change", ", ".join(earlier))
     step = request.form.get("step", "")
     return dashboard.redirect(
         f"/studies/{request.study}/form/{step if step in STEPS else 'study'}", request, translated("Undone.")
     )
 
 
-def before_last(versions: list[Version], content: str) -> Version | None:
-    """The version of the study file before the one with this content first came."""
-    own = [version for version in versions if version.file == STUDY_FILE and version.content]
-    first = next((number for number, version in enumerate(own) if version.content == content), 0)
-    return own[first - 1] if first else None
+def before_last_change(folder: Path, data: Mapping[str, Any]) -> dict[str, str]:
+    """The files of the last change of what the form shows, with the hashes of what they held before it, empty for no file.
+
+    What one request saved is one change. A change that brings back the state before it is an undo, not a new one.
+    """
+    files = {STUDY_FILE, Draft(folder, "", dict(data)).items_file, *texts_named(data)}
+    first: dict[str, str] = {}
+    records = []
+    for version in Versions(folder).all():
+        if version.file not in files:
+            continue
+        is_found = version.file not in first and version.by == ON_DISK  # as it was before its first change
+        first.setdefault(version.file, version.content if is_found else "")
+        if not is_found:
+            records.append(version)
+    states = [first]
+    for _, saved in groupby(records, key=lambda version: (version.by, version.at_ms)):
+        state = states[-1] | {version.file: version.content for version in saved}
+        if len(states) > 1 and states[-2] == state:
+            states.pop()
+        else:
+            states.append(state)
+    if len(states) < 2:
+        return {}
+    changed = {file: hash_ for file, hash_ in states[-2].items() if hash_ != states[-1][file]}
+    is_as_saved = all(state_of_file(folder / file) == (states[-1][file] or NO_FILE) for file in changed)
+    return changed if is_as_saved else {}
 
 
 @page("/studies/{study}/form/{step}", role="editor")
@@ -336,7 +369,7 @@ def _page(
         text=text,
         base=base or hash_of(text.encode()),
         yaml_base=hash_of(text.encode()),
-        may_undo=before_last(Versions(folder).all(), hash_of(text.encode())) is not None,
+        may_undo=bool(before_last_change(folder, form.data)),
         typed=typed or {},
         tab="form",
     )
