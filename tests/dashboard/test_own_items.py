@@ -81,6 +81,7 @@ def test_a_table_is_mapped_and_used(ada, parent):
 )
 def test_reports_call_systems_as_the_file_does(ada, parent, table):
     drop(ada, "answers.csv", table)
+    assert ("1 row," if table.count("\n") == 2 else "2 rows,") in ada.text
     ada.post("/studies/likert/add-items", {"use": "1"})
     systems = load_study(parent / "likert").spec.systems
     assert [(system.name, system.label) for system in systems] == [("GPT_4", "GPT 4"), ("my_model", "my model")]
@@ -119,6 +120,10 @@ def test_problems_have_line_and_remedy_and_nothing_is_saved(ada, parent):
         assert ada.status == 200
         assert "This cannot be read" in ada.text
         assert str(parent) not in ada.page, "no folder of the server is shown"
+    for start, said in ((b"%PDF-1.7\n%\xe2", "a PDF file"), (b"PK\x03\x04docx", "an archive or a document")):
+        drop(ada, "answers.csv", start + b"\x00" * 40)
+        assert f"this is {said}" in ada.text
+        assert "save what it holds as .xlsx, CSV or text" in ada.text
     path = parent / "likert" / "study.yaml"
     path.write_text(path.read_text().replace("file: items.jsonl", "file: ../outside.jsonl"))
     drop(ada, "own.jsonl", before)

@@ -30,6 +30,14 @@ from dialometer.readers.problems import Problems
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 1 << 20
+_OTHER_FILES = {
+    b"%PDF-": "this is a PDF file",
+    b"\xd0\xcf\x11\xe0": "this is an old Office file",
+    b"PK\x03\x04": "this is an archive or a document",
+    b"\x89PNG": "this is a picture",
+    b"\xff\xd8\xff": "this is a picture",
+}
+"""Files that people take for tables or that hold one, by their first bytes."""
 _UNREADABLE = (WorkbookError, ColumnarError, EvalLogError, UnpacksTooLarge)
 
 
@@ -54,6 +62,9 @@ class SourceFile:
             raise ReadError([self._unopened(error)]) from error
         except _UNREADABLE as error:
             raise ReadError([Problem(error.message, error.remedy, self.name)]) from error
+        for mark, message in _OTHER_FILES.items() if self._encoding else ():
+            if self._starts_with(mark):
+                raise ReadError([Problem(message, "save what it holds as .xlsx, CSV or text", self.name)])
 
     def head(self) -> str:
         """The first part of the text, for telling the format; bytes that are not UTF-8 are no matter here."""
@@ -112,9 +123,7 @@ class SourceFile:
             return ["a packed log"]
         with self._stored() as stored:
             head = stored.read(_HEAD_BYTES)
-        with self.path.open("rb") as file:
-            is_gzip = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-        words = ["gzip"] if is_gzip else []
+        words = ["gzip"] if self._starts_with(_GZIP_MAGIC) else []
         words += [NAMES[self._encoding]] if self._encoding in NAMES else []
         words += ["a mark at its beginning (BOM)"] if head.startswith(_BOM) else []
         words += ["Windows line ends"] if b"\r\n" in head else []
@@ -148,11 +157,11 @@ class SourceFile:
         return stored if self._encoding == UTF8 else io.BufferedReader(Recoded(stored, self._encoding))
 
     def _stored(self) -> IO[bytes]:
-        stored = self.path.open("rb")
-        if not stored.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
-            return stored
-        stored.close()
-        return open_gzip(self.path)
+        return open_gzip(self.path) if self._starts_with(_GZIP_MAGIC) else self.path.open("rb")
+
+    def _starts_with(self, mark: bytes) -> bool:
+        with self.path.open("rb") as file:
+            return file.read(len(mark)) == mark
 
     def _unopened(self, error: OSError) -> Problem:
         if self.path.is_dir():

@@ -188,7 +188,7 @@ def _records(path: Path, kind: ItemKind) -> ItemTable:
     problems.finish()
     own = OWN_KEYS[kind]
     is_items = bool(rows) and all(isinstance(rows[0][1].get(key), kept) for key, kept in own.items())
-    return _made(path, rows, "items" if is_items else "records", is_items=is_items)
+    return _made(path, rows, "item" if is_items else "record", is_items=is_items)
 
 
 def _table(path: Path) -> ItemTable:
@@ -196,14 +196,14 @@ def _table(path: Path) -> ItemTable:
     source = SourceFile(path)
     rows = [(row.line, row.cells) for row in table_rows(source, problems, ())]
     problems.finish()
-    return _made(path, rows, "rows", tuple(problems.assumed))
+    return _made(path, rows, "row", tuple(problems.assumed))
 
 
 def _text(path: Path) -> ItemTable:
     problems = Problems(path.name)
     rows = [(number, {TEXT: line.strip()}) for number, line in SourceFile(path).lines(problems) if line.strip()]
     problems.finish()
-    return _made(path, rows, "lines", tuple(problems.assumed))
+    return _made(path, rows, "line", tuple(problems.assumed))
 
 
 def _dialogues(path: Path) -> ItemTable:
@@ -218,18 +218,25 @@ def _dialogues(path: Path) -> ItemTable:
             (0, {**cells, **prompt, **{name: value for name, value in dialogue.metadata.items() if name not in cells}})
         )
     warnings = [str(replace(problem, file=path.name)) for problem, _ in reading.kinds_of_warnings]
-    return _made(path, rows, f"dialogues, format {reading.format}", tuple(warnings))
+    return _made(path, rows, "dialogue", tuple(warnings), more=f", format {reading.format}")
 
 
 def _made(
-    path: Path, rows: Sequence[tuple[int, Cells]], noun: str, notes: tuple[str, ...] = (), *, is_items: bool = False
+    path: Path,
+    rows: Sequence[tuple[int, Cells]],
+    noun: str,
+    notes: tuple[str, ...] = (),
+    *,
+    more: str = "",
+    is_items: bool = False,
 ) -> ItemTable:
     if not rows:
         raise DialometerError(
             "there is nothing in the file", where=path.name, remedy="give a file with a row for each item"
         )
     columns = tuple(dict.fromkeys(name for _, cells in rows[:1000] for name in cells))
-    return ItemTable(path.name, f"{len(rows):,} {noun}", columns, tuple(rows), notes, is_items)
+    what = f"{len(rows):,} {noun}{'s' if len(rows) > 1 else ''}{more}"
+    return ItemTable(path.name, what, columns, tuple(rows), notes, is_items)
 
 
 # Which column is what

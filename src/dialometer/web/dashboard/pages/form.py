@@ -219,9 +219,13 @@ def _clash(dashboard: Dashboard, request: PageRequest, clash: BothChanged, text:
     if request.form.get(DO) or clash.is_structural:
         return both_changed(dashboard, request, STUDY_FILE, mine)
     who = who_saved(Versions(dashboard.studies.folders.folder(request.study)), STUDY_FILE)
-    said = "{1} changed this too, to “{2}”. Your text is shown: save again to keep it."
     theirs = _form(text)
-    complaints = {path: translated(said, who, theirs.value_at(path)) for path in clash.places}
+    complaints = {
+        path: translated(
+            "{1} changed this too, to “{2}”. Your text is shown: save again to keep it.", who, theirs.value_at(path)
+        )
+        for path in clash.places
+    }
     form = StudyForm(form_schema(), clash.value, _known(clash.value))
     return _page(dashboard, request, form, text, complaints)
 
