@@ -182,6 +182,13 @@ def test_where_two_people_change_one_field_the_second_decides(ada, parent, form)
     assert (spec["title"], spec["contact"]) == ("My title", "they@example.com")
 
 
+def test_the_audit_log_names_what_the_form_changed(ada, form):
+    ada.post("/studies/likert/form/questions", {**form("questions"), "_text:consent.md": "Please agree."})
+    ada.post("/studies/likert/form/questions", form("questions"))
+    ada.get("/audit")
+    assert re.findall(r"wrote files (\S+) likert", ada.text) == ["consent.md"]
+
+
 def test_undo_takes_back_whatever_changed_last(ada, parent, form):
     folder = parent / "likert"
     form("study")

@@ -198,14 +198,16 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         said += _save_form(folder, opened, text, form, request)
     except BothChanged as error:
         clash = error
+    written = [STUDY_FILE] if _study_text(folder) != text else []
     for name in texts_named(form.data):
         try:
-            _save_text(folder, name, request)
+            written += [name] if _save_text(folder, name, request) else []
         except SavedMeanwhile:
             return both_changed(dashboard, request, name, _sent_text(name, request))
+    if written:
+        dashboard.note(request, "wrote files", ", ".join(written))
     if clash:
         return _clash(dashboard, request, clash, text, edited(opened, form.data))
-    dashboard.note(request, "wrote files", STUDY_FILE)
     to = request.form.get("then", "")
     where = f"/studies/{request.study}/form/{to if to in STEPS and not action else step}"
     response = dashboard.redirect(where, request, said)
@@ -281,12 +283,16 @@ def _sent_text(name: str, request: PageRequest) -> str:
     return request.form.get(f"_text:{name}", "").replace("\r\n", "\n")
 
 
-def _save_text(folder: Path, name: str, request: PageRequest) -> None:
-    """A text that was sent with the step and is not as it was."""
+def _save_text(folder: Path, name: str, request: PageRequest) -> bool:
+    """Saves a text that was sent with the step, if it is not as it was; whether it was saved."""
     path, text = folder / name, _sent_text(name, request)
     before = content_of(folder, name).decode(errors="replace")
-    if f"_text:{name}" in request.form and text.rstrip("\n") != before.rstrip("\n"):
-        save_edited(Versions(folder), path, text, request, request.form.get(f"_base:{name}", ""))
+    if f"_text:{name}" not in request.form or text.rstrip("
+") == before.rstrip("
+"):
+        return False
+    save_edited(Versions(folder), path, text, request, request.form.get(f"_base:{name}", ""))
+    return True
 
 
 def _texts(folder: Path, data: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
