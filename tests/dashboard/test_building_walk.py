@@ -107,7 +107,7 @@ def test_a_study_is_built_in_the_browser(tmp_path, open_page, name):  # noqa: F8
             examine(page, "a pair")
 
 
-def test_columns_are_mapped_with_the_keyboard(tmp_path, open_page):  # noqa: F811
+def test_items_are_brought_with_the_keyboard_on_a_small_screen(tmp_path, open_page):  # noqa: F811
     parent = tmp_path / "studies"
     copy_template("likert", parent / "mine")
     header = ",".join(f"column{n}" for n in range(12))
@@ -116,6 +116,8 @@ def test_columns_are_mapped_with_the_keyboard(tmp_path, open_page):  # noqa: F81
         page = open_page(viewport={"width": 1024, "height": 800})
         come_in(page, served.owner_link())
         page.goto(f"{served.url}/dashboard/studies/mine/form/systems")
+        form, seen = (page.locator(f".maker-{part}").bounding_box() for part in ("form", "side"))
+        assert seen["x"] > form["x"] + form["width"], "what raters see is beside the form"
         dropped = {"name": "mine.csv", "mimeType": "text/csv", "buffer": table.encode()}
         page.locator("input[name=items]").set_input_files(files=[dropped])
         column = page.get_by_label("column9")

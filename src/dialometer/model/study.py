@@ -51,7 +51,10 @@ class System(Part):
     name: Name = Field(description="Short name used in items, tables and reports; raters never see it.")
     label: str = Field(default="", description="Name for reports; the short name by default.")
     description: str = Field(default="", description="What it is, for the methods section.")
-    agent: Agent | None = Field(default=None, description="How to talk to it live (chat and arena items only).")
+    agent: Agent | None = Field(
+        default=None,
+        description="How to reach it: for live conversations (chat and arena items), or to generate responses to contexts.",
+    )
 
 
 class Items(Part):
