@@ -417,8 +417,8 @@ def test_of_many_systems_the_declared_differences_are_shown_by_group(tmp_path):
     table = tables_of(analyse(study, data, n_resamples=100))["group_gender"]
     shown = {row[1] for row in table.rows}
     assert {name for name in shown if "−" in name} == {
-        f"Control − {name}" for name in ("Empathy", "Formality", "Facing", "Vocabulary", "Alignment")
-    }
+        f"{name} − Control" for name in ("Empathy", "Formality", "Facing", "Vocabulary", "Alignment")
+    }, "the way round in which they are expected, as in the comparison of the systems"
 
 
 def test_a_drift_over_the_study_is_said(study):

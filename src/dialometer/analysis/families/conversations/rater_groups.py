@@ -95,16 +95,21 @@ def group_section(
 
 
 def _pairs(systems: Sequence[str], study: Study) -> list[tuple[str, str]]:
-    """The systems whose differences are shown: every two, or, of many, those of declared comparisons."""
-    pairs = every_pair(systems)
+    """The systems whose differences are shown: every two, or, of many, those of declared comparisons.
+
+    The one that is expected to be higher comes first, as in the comparison of the systems itself.
+    """
+    declared = [comparison for comparison in study.spec.analysis.comparisons if comparison.between == "systems"]
+    expected = {
+        tuple(system_label(study, name) for name in pair)
+        for comparison in declared
+        for pair in comparison.expected_pairs
+    }
+    pairs = [pair[::-1] if pair[::-1] in expected else pair for pair in every_pair(systems)]
     if len(systems) <= MOST_SYSTEMS_IN_PAIRS:
         return pairs
-    declared = [
-        {system_label(study, name) for name in comparison.levels}
-        for comparison in study.spec.analysis.comparisons
-        if comparison.between == "systems" and comparison.levels
-    ]
-    return [pair for pair in pairs if any(set(pair) <= names for names in declared)]
+    levels = [{system_label(study, name) for name in comparison.levels} for comparison in declared]
+    return [pair for pair in pairs if any(set(pair) <= names for names in levels)]
 
 
 def _measures(
