@@ -42,6 +42,7 @@ def test_items_that_show_every_system_are_recognised(template, quick):
     assert table_of(report, "system_pairs").caption.startswith("Items were shown with several systems")
     method = next(method for method in report.methods if method.what == "Comparison of systems")
     assert "two-way jackknife" in method.method
+    assert method.why.startswith("not every screen has a rating of each system; the jackknife")
     whole = analyse(study, quick(study, n_raters=30), n_resamples=100)
     method = next(method for method in whole.methods if method.what == "Comparison of systems")
     assert "Differences within screens" in method.method

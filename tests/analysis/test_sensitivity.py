@@ -117,6 +117,9 @@ def test_simpler_models_are_t_tests_of_raters_and_items(template, quick):
         sign = 1 if test.details["first"] == "neural" else -1
         assert sign * test.statistic == pytest.approx(peer.statistic)
         assert test.p_value == pytest.approx(peer.pvalue)
+    assert "Model: mean difference within screens, two-way jackknife" in others, (
+        "not that of a declared model of ratings"
+    )
 
 
 def test_shares_of_raters_in_pairs_and_in_direct_votes(template, quick):

@@ -204,7 +204,9 @@ def test_many_levels_weigh_all_ratings_alike(monkeypatch):
     monkeypatch.setattr("dialometer.stats.effects.system_means.MOST_LEVELS", 1)
     y, rater, item = balanced(2, 30, 25)
     kept = np.random.default_rng(1).random(len(y)) < 0.5
-    value, error, _ = system_means(y[kept, None], rater[kept], item[kept]).contrast([1.0])
+    means = system_means(y[kept, None], rater[kept], item[kept])
+    assert means.method.startswith("means of ratings"), "no mixed model was fitted"
+    value, error, _ = means.contrast([1.0])
     groups = np.column_stack([rater[kept], item[kept]])
     fit = sm.OLS(y[kept], np.ones(kept.sum())).fit(cov_type="cluster", cov_kwds={"groups": groups})
     assert value == pytest.approx(float(fit.params[0]))

@@ -11,7 +11,7 @@ set of weights for the screens, so the difference of two means is the mean of th
 *Everything else* (raters saw one system of an item, items show one system each, or ratings are missing): the means are those
 of the linear mixed model ``y ~ 0 + system + (1|rater) + (1|item)``, a weighted sum of the ratings, and its uncertainty is the
 two-way jackknife over raters and items (:mod:`dialometer.stats.clustered.two_way`). This needs no model of the interactions
-and no equal variances.
+and no equal variances. With more than ``MOST_LEVELS`` raters and items no mixed model is fitted: ratings weigh alike.
 
 Checked in tests/stats/test_system_means.py against ``lme4::lmer`` (estimates; for two systems on complete screens the
 standard error too), ``scipy.stats.ttest_rel`` and ``ttest_ind(equal_var=False)`` where only raters vary, leave-one-out refits,
@@ -43,6 +43,8 @@ MIXED = "linear mixed model of differences within screens, REML, random raters a
 MIXED_INTERVAL = "Student's t with Satterthwaite's degrees of freedom"
 ROBUST = "linear mixed model of ratings, two-way jackknife over raters and items"
 ROBUST_FIXED = "linear mixed model of ratings, jackknife over raters, items as they are"
+PLAIN = "means of ratings, two-way jackknife over raters and items"
+PLAIN_FIXED = "means of ratings, jackknife over raters, items as they are"
 ROBUST_INTERVAL = "Student's t, effective number of the fewer of raters and items"
 
 
@@ -219,7 +221,8 @@ def _open_means(
     residual = y - means[system]
     del system
     variance = weighted_variance(residual, weighted, design, of_rater, None if has_fixed_items else of_item)
-    method = ROBUST_FIXED if has_fixed_items else ROBUST
+    of_both, of_raters = (ROBUST, ROBUST_FIXED) if is_weighted else (PLAIN, PLAIN_FIXED)
+    method = of_raters if has_fixed_items else of_both
     return OpenMeans(means, variance, int(rater.max()) + 1, int(item.max()) + 1, method, *own)
 
 

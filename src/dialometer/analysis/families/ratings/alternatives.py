@@ -48,12 +48,18 @@ class RatingAlternatives:
 
     def all(self) -> list[OtherChoice]:
         """What applies to these ratings."""
+        of_gaps = "mean difference within screens, two-way jackknife"  # which the declared model may take of ratings
         made = [
             OtherChoice("Ratings", label, partial(self._tests, partial(self._normalised, method)))
             for method, label in self._normalisations()
         ]
         models = [
-            OtherChoice("Model", label, partial(self._tests, partial(self._simpler, model)), claim)
+            OtherChoice(
+                "Model",
+                of_gaps if model is by_both else label,
+                partial(self._tests, partial(self._simpler, model)),
+                claim,
+            )
             for label, model, claim in simpler_models(self.options)
             if model is not by_both or self._has_shared_screens()
         ]

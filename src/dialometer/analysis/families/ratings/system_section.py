@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dialometer.analysis.base.measures import OVERALL, Measure
 from dialometer.analysis.base.scale_units import unit_words
 from dialometer.analysis.base.wording import (
@@ -34,7 +36,15 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.report import Cell, Claim, Column, Figure, Method, Section, Table
 from dialometer.report.charts import Dot, dot_interval, forest
 from dialometer.stats.effects.ordinal_systems import METHOD as ORDINAL
-from dialometer.stats.effects.system_means import FEWEST_LEVELS, MIXED, ROBUST, ROBUST_FIXED
+from dialometer.stats.effects.system_means import (
+    FEWEST_LEVELS,
+    MIXED,
+    MOST_LEVELS,
+    PLAIN,
+    PLAIN_FIXED,
+    ROBUST,
+    ROBUST_FIXED,
+)
 
 
 @dataclass(frozen=True)
@@ -355,11 +365,29 @@ def system_methods(by_measure: list[SystemRatings]) -> tuple[Method, ...]:
             continue
         on = "" if len(methods) == 1 else f" ({listed(ratings.measure.label for ratings in own)})"
         made.append(
-            Method(f"Comparison of systems{on}", METHOD_WORDS[method], METHOD_REASONS[method], METHOD_SOURCES[method])
+            Method(f"Comparison of systems{on}", METHOD_WORDS[method], _reason(method, own), METHOD_SOURCES[method])
         )
     return tuple(made)
 
 
+def _reason(method: str, own: list[SystemRatings]) -> str:
+    """Why this model: of the jackknife, what these data have that rules out a mixed model of differences within screens."""
+    if method not in (ROBUST, PLAIN):
+        return METHOD_REASONS[method]
+    fewest = [min(ratings.n_raters, ratings.n_items) for ratings in own]
+    causes = {
+        "not every screen has a rating of each system": any(np.isnan(ratings.compared.y).any() for ratings in own),
+        f"there are fewer than {FEWEST_LEVELS} raters or items": min(fewest) < FEWEST_LEVELS,
+        f"there are more than {MOST_LEVELS} raters and items": max(fewest) > MOST_LEVELS,
+    }
+    why = listed(cause for cause, holds in causes.items() if holds)
+    return f"{why}; {JACKKNIFE}" if why else JACKKNIFE
+
+
+JACKKNIFE = (
+    "the jackknife covers rater × system and item × system variation and variances that differ between systems, without a model "
+    "of them"
+)
 METHOD_WORDS = {
     ORDINAL: "Cumulative link mixed model (logit) with random raters and items and their slopes for systems, Laplace's approximation, "
     "Wald's t; means and differences in points as the model expects them",
@@ -369,18 +397,23 @@ METHOD_WORDS = {
     "jackknife over raters and items, Student's t",
     ROBUST_FIXED: "Means of the linear mixed model rating ~ system + (1 | rater) + (1 | item); their uncertainty by a jackknife "
     "over raters, with the items as they are, Student's t",
+    PLAIN: "Means of the ratings, all of which weigh alike; their uncertainty by a two-way jackknife over raters and items, "
+    "Student's t",
+    PLAIN_FIXED: "Means of the ratings, all of which weigh alike; their uncertainty by a jackknife over raters, with the items as "
+    "they are, Student's t",
 }
 METHOD_REASONS = {
     ORDINAL: "declared: the points of a Likert scale have an order, but nobody knows their distances",
     MIXED: "raters judged all systems on the same item: the rater's level and the item's difficulty cancel, and random raters "
     "and items of a difference are the rater × system and item × system variation",
-    ROBUST: f"not every screen shows all systems, or raters or items are fewer than {FEWEST_LEVELS}; the "
-    "jackknife covers rater × system and item × system variation and variances that differ between systems, without a model of them",
     ROBUST_FIXED: "the claim is about the items shown: only raters are a sample",
+    PLAIN_FIXED: "the claim is about the items shown: only raters are a sample",
 }
 METHOD_SOURCES = {
     ORDINAL: "Agresti 2010; Christensen 2019; Liddell & Kruschke 2018",
     MIXED: "Baayen, Davidson & Bates 2008; Barr et al. 2013",
     ROBUST: "Barr et al. 2013; Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023",
     ROBUST_FIXED: "MacKinnon, Nielsen & Webb 2023",
+    PLAIN: "Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2023",
+    PLAIN_FIXED: "MacKinnon, Nielsen & Webb 2023",
 }
