@@ -73,6 +73,8 @@ def test_points_are_the_shares_of_the_answers_where_they_apply(data, found):
         "the better system first, as elsewhere"
     )
     assert first["difference"].value == pytest.approx(rows[text]["system-1"].value - rows[text]["system-0"].value)
+    words = next(section for section in found.sections if section.name == "checklists-points-quality").paragraphs[-1]
+    assert "more often than Plain prompt after correction (Holm): “" in words, "as its p-values are"
 
 
 def test_agreement_on_a_point_is_that_of_pairs_of_raters(data, found):

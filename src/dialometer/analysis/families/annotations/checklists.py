@@ -24,7 +24,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
     with_prefix,
 )
-from dialometer.analysis.base.wording import listed, n_of, p_words, percent, value_only
+from dialometer.analysis.base.wording import after_correction, listed, n_of, p_words, percent, value_only
 from dialometer.analysis.families.annotations.answers import PartedAnswers, criteria_with, sections_by_criterion
 from dialometer.analysis.shared.comparisons import (
     corrected_by_name,
@@ -213,8 +213,10 @@ def _difference_words(points: Points, clear: dict[tuple[str, str, str], Estimate
         by_pair.setdefault((first, second), []).append(
             f"“{points.texts[point]}” ({own} against {other}, {p_words(p_adjusted(test))})"
         )
+    after = after_correction(points.options.correction)
     return [
-        f"{first} meets {'this point' if len(said) == 1 else 'these points'} more often than {second}: {listed(said, most=6)}."
+        f"{first} meets {'this point' if len(said) == 1 else 'these points'} more often than {second}{after}: "
+        f"{listed(said, most=6)}."
         for (first, second), said in by_pair.items()
     ]
 
