@@ -262,3 +262,4 @@ def test_clustered_homogeneity_degenerate():
     few = homogeneity_clustered([1, 0, 0, 1, 1, 0], list("abcabc"), [1, 1, 1, 2, 2, 2])
     assert math.isnan(few.p_value)
     assert "2 raters are too few for 3 groups" in few.notes[-1]
+    assert AGREED not in few.notes, "without a test no group is tested with the mean variance"

@@ -155,15 +155,15 @@ def homogeneity_clustered(answers: ArrayLike, groups: ArrayLike, raters: ArrayLi
     difference = contrasts @ fitted.means
     spread = contrasts @ fitted.covariance @ contrasts.T
     degrees = fitted.degrees(contrasts)
-    notes = fitted.notes
+    problem = ""
     statistic = p_value = math.nan
     df: tuple[float, ...] = ()
     if fitted.n_raters <= q or degrees - q + 1 <= 0:
-        notes = (*notes, f"no test: {fitted.n_raters} raters are too few for {q + 1} groups; recruit more")
+        problem = f"no test: {fitted.n_raters} raters are too few for {q + 1} groups; recruit more"
     elif not fitted.covariance.any():
-        notes = (*notes, "no test: in every group all raters answered alike")
+        problem = "no test: in every group all raters answered alike"
     elif np.linalg.matrix_rank(spread, hermitian=True, tol=_ROUNDING * np.diag(fitted.covariance).max()) < q:
-        notes = (*notes, "no test: raters' answers do not vary between some groups")
+        problem = "no test: raters' answers do not vary between some groups"
     else:
         quadratic = float(difference @ np.linalg.solve(spread, difference))
         df = (float(q), degrees - q + 1)
@@ -177,7 +177,7 @@ def homogeneity_clustered(answers: ArrayLike, groups: ArrayLike, raters: ArrayLi
         df=df,
         p_value=p_value,
         label=label,
-        notes=notes,
+        notes=(*(note for note in fitted.notes if note != AGREED), problem) if problem else fitted.notes,
         details={
             "means": dict(zip(fitted.levels, fitted.means.tolist(), strict=True)),
             "n_raters": fitted.n_raters,
