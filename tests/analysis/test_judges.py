@@ -329,7 +329,8 @@ def test_calibration_on_few_things_has_no_interval(crowd, monkeypatch):
     monkeypatch.setattr(fit, "FEWEST", 1000)
     rows = list(calibration(crowd, compared, OPTIONS))
     assert rows
-    assert all(not row.people.has_interval and "no confidence interval" in row.people.notes[-1] for row in rows)
+    assert not any(row.people.has_interval for row in rows)
+    assert {row.people.notes for row in rows} == {(fit.TOO_FEW,)}, "one reason, also where all of them are equal"
 
 
 def test_reasons_for_missing_judgments_that_are_as_frequent_are_in_alphabetical_order():

@@ -158,6 +158,13 @@ def test_all_about_one_number():
     assert describe(shuffled) == "kappa; n = 500; in brackets the middle 95% of the shuffles, 500 resamples"
 
 
+def test_marks_of_one_cell_are_in_their_order():
+    cells = (Estimate(1.0, 3, "m", notes=("first",)), Estimate(2.0, 3, "m", notes=("second", "first")))
+    rows = (cells, (Estimate(1.0, 3, "m"), None))
+    table = write_table(Table("t", "T", (Column("a", "A", "estimate"), Column("b", "B", "estimate")), rows))
+    assert [cell.marks for cell in table.rows[0]] == [("a",), ("a", "b")]
+
+
 def test_marks_go_on_after_z():
     assert [mark_of(i) for i in (0, 25, 26, 27, 701, 702)] == ["a", "z", "aa", "ab", "zz", "aaa"]
 

@@ -89,7 +89,7 @@ def write_table(table: Table) -> WrittenTable:
             WrittenCell(
                 word.value,
                 word.interval,
-                tuple(marks[note] for note in dict.fromkeys(word.notes) if note in marks),
+                tuple(mark for note, mark in marks.items() if note in word.notes),
                 word.is_known,
                 describe(cell) if isinstance(cell, Estimate) else "",
             )

@@ -170,7 +170,7 @@ def calibration(data: StudyData, compared: Compared, options: Options) -> Iterat
             if is_in.sum() >= FEWEST_CALIBRATED:
                 estimate = bootstrap_mean(mean[is_in], items=items[is_in], **options.resampling)
                 if is_in.sum() < FEWEST:  # their bootstrap goes from the lowest to the highest of them
-                    estimate = replace(estimate, low=math.nan, high=math.nan, interval_method="").with_note(TOO_FEW)
+                    estimate = replace(estimate, low=math.nan, high=math.nan, interval_method="", notes=(TOO_FEW,))
                 yield JudgeCalibration(compared.label, name, _shown(group), estimate, int(is_in.sum()))
 
 
