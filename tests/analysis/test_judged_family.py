@@ -21,6 +21,7 @@ from dialometer.model.judges import Judge, SimulatedJudge
 from dialometer.simulate.run import simulate
 from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
+from report_parts import rows_of, table_of
 
 SEED, START_MS = 2, 1_700_000_000_000
 
@@ -48,6 +49,32 @@ def test_a_judge_that_makes_the_interval_wider_is_not_said_to_make_it_narrower(d
     ]
     run.__dict__["found"] = wide
     assert "The interval is no narrower with the judge than for raters alone." in run.certainty()
+
+
+def of_raters(data, n):
+    """The same with judgments of the first raters only."""
+    names = sorted(set(data.judgments["rater"]))[:n]
+    return replace(data, judgments=data.judgments.filter(pl.col("rater").is_in(names)))
+
+
+def test_one_rater_is_no_sample_of_raters(data):
+    report = analyse(data.study, of_raters(data, 1), n_resamples=100)
+    assert "which is not tested, since one rater says nothing about others" in report.summary.answer
+    assert "narrower" not in report.summary.certainty
+    for name, column in (("judged_ratings", "both"), ("judged_ratings_systems", "people")):
+        row = rows_of(table_of(report, name))[0]
+        assert row[column].is_known
+        assert not row[column].has_interval
+        assert (row["narrower"], row["worth"]) == (None, None)
+
+
+def test_intervals_end_where_the_scale_ends(data):
+    """Two raters on a scale from 1 to 7: Student's t alone reaches from -6 to 14."""
+    report = analyse(data.study, of_raters(data, 2), n_resamples=100)
+    for row in rows_of(table_of(report, "judged_ratings_systems")):
+        assert all(1 <= row[name].low < row[name].high <= 7 for name in ("people", "judge", "both"))
+    (row,) = rows_of(table_of(report, "judged_ratings"))
+    assert all(-6 <= row[name].low < row[name].high <= 6 for name in ("people", "judge", "both"))
 
 
 def test_the_report_answers_with_the_corrected_estimate(data):

@@ -200,6 +200,16 @@ def test_strengths_without_an_end_are_refused():
         judged_strengths(votes, strength_contrasts(["a", "b"]))
 
 
+def test_one_rater_says_nothing_about_others():
+    rows = pair_design(np.zeros(20, dtype=int), np.ones(20, dtype=int), 2)
+    vote = np.arange(20) % 2 * 1.0
+    votes = JudgedVotes(
+        rows[:9], vote[:9], vote[:9], rows[9:], vote[9:], np.arange(9), np.arange(9, 20), np.zeros(9, int)
+    )
+    with pytest.raises(NotEnoughData, match="one rater"):
+        judged_strengths(votes, strength_contrasts(["a", "b"]))
+
+
 @pytest.mark.parametrize("digits", [1, 12], ids=["few values", "many values"])
 def test_the_bootstrap_gives_the_interval_of_the_formula(digits):
     rng = np.random.default_rng(4)

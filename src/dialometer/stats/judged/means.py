@@ -38,6 +38,7 @@ FEWEST = 3
 """Items with judgments below which nothing is said."""
 FEWEST_DF = 8
 """Degrees of freedom over items and over raters from which on their estimated shares in the variance are trusted."""
+ONE_RATER = "one rater says nothing about others; recruit more"
 NO_WEIGHT = "the judge adds nothing here: its weight is zero, and the estimate is that of raters alone"
 
 
@@ -219,8 +220,14 @@ def corrected(
         nothing = unknown(METHOD, f"fewer than {FEWEST} items with human judgments", n=n, label=label)
         return Corrected(nothing, judge, nothing, 0.0, float(n))
     part = _Contrast.of(data, per_cell, used, judged)
-    spread = part.spread()
     tuned = part.tuned_weight()
+    if part.rater is not None and len(np.unique(part.rater)) < 2:
+        people, both = (
+            Estimate(value, n, method, confidence=level, label=label, notes=(ONE_RATER,))
+            for value, method in ((part.people, "raters alone"), (part.people + tuned * part.shift, METHOD))
+        )
+        return Corrected(people, judge, both, tuned, math.nan)
+    spread = part.spread()
     before, after = spread.variance(0.0), spread.variance(tuned)
     weight = tuned if after < before else 0.0
     of_items, of_raters = part.df()

@@ -138,6 +138,8 @@ def judged_strengths(
 ) -> dict[str, Corrected]:
     """Combinations of the parameters (such as each strength minus their mean) by people, by the judge, and by both."""
     level = check_confidence(confidence)
+    if votes.rater is not None and len(np.unique(votes.rater)) < 2:
+        raise NotEnoughData("one rater says nothing about others", remedy="recruit more")
     alone = fit_logistic(votes, 0.0)
     try:
         tuned = tuned_weight(votes, fit_logistic(votes, 1.0, alone)) if len(votes.rest_judge) > 1 else 0.0

@@ -6,6 +6,7 @@ human judgments this was worth. The verdicts on hypotheses are those of the corr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,7 +33,7 @@ from dialometer.analysis.shared.comparisons import (
     p_columns,
     primary_comparison,
 )
-from dialometer.analysis.shared.effect_words import effect_words, flipped
+from dialometer.analysis.shared.effect_words import compared_words, effect_words, flipped
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.errors import NotEnoughData
 from dialometer.model.analysis_plan import Comparison
@@ -173,6 +174,8 @@ class _JudgedRun:
         first, second = (system_label(self.study, str(shown.details[side])) for side in ("first", "second"))
         if len(self.criteria) == 1:
             shown = replace(shown, details={**shown.details, "about": ""})
+        if math.isnan(test.p_value):
+            return f"{compared_words(shown, first, second)}, which is not tested, since {'; '.join(test.notes)}"
         words = effect_words(shown, first, second, self.options.correction)
         return words if is_significant(test) else f"{words}, which is not significant"
 
@@ -187,7 +190,7 @@ class _JudgedRun:
         return f"{n_of(people['rater'].n_unique(), 'rater')} judged {n_of(self._n_items, 'item')}{scored}."
 
     def _gain(self) -> str:
-        known = [one for one in self.found if one.both.is_known]
+        known = [one for one in self.found if one.both.has_interval]
         if not known:
             return ""
         scored = [criterion for criterion in self.criteria if len(criterion.judges)]
@@ -424,8 +427,8 @@ def _columns(kind: str) -> tuple[Column, ...]:
 
 def _cells(one: Corrected, shown: Callable[[Estimate], Estimate]) -> tuple[Cell, ...]:
     estimates = tuple(known_cell(shown(estimate)) for estimate in (one.people, one.judge, one.both))
-    if not one.both.is_known:
-        return (*estimates, None, None, one.both.n, None)
+    if not one.both.has_interval:
+        return (*estimates, None, None, one.both.n, one.weight if one.both.is_known else None)
     cell = None
     if np.isfinite(one.n_worth):
         cell = Estimate(

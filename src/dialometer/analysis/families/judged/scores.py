@@ -6,7 +6,7 @@ that changes with the order is a tie). Several judges become one as the study de
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -15,7 +15,7 @@ import polars as pl
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
-from dialometer.analysis.base.scale_units import asked_criteria, compared_types
+from dialometer.analysis.base.scale_units import asked_criteria, compared_types, difference_within, within
 from dialometer.analysis.base.wording import criterion_label
 from dialometer.analysis.shared.comparisons import between, compared_criteria, compared_systems
 from dialometer.analysis.shared.judge_ensembles import weighed_labels
@@ -116,7 +116,13 @@ class JudgedCriterion:
         return between(self.pairs[pair].both, *pair, null=null, is_log=self.is_log, about=self.label, quantity="points")
 
     def _of(self, contrast: dict[str, float], null: float = 0.0) -> Corrected:
-        return corrected(self.ratings, contrast, null=null, is_share=self.is_choice, confidence=self.options.confidence)
+        made = corrected(self.ratings, contrast, null=null, is_share=self.is_choice, confidence=self.options.confidence)
+        if self.is_choice or self.is_log:
+            return made
+        low, high = self.study.scale_for(self.study.criteria_by_name[self.name], self.study.spec.presentation).bounds()
+        cut = within if len(contrast) == 1 else difference_within
+        people, judge, both = (cut(estimate, low, high) for estimate in (made.people, made.judge, made.both))
+        return replace(made, people=people, judge=judge, both=both)
 
     @cached_property
     def styled(self) -> dict[str, Corrected]:
