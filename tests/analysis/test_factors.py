@@ -325,7 +325,7 @@ def test_a_missing_question_is_named_and_the_rest_appears(template, quick):
     study = template("anchoring", n_items=5)
     report = analyse(study, quick(study, n_raters=12, has_times=False), n_resamples=100)
     problems = {section.name: section.problem for section in report.sections if section.problem}
-    assert "experience_evaluating" in problems["group_experience_evaluating"]
+    assert "“Have you taken part before" in problems["group_experience_evaluating"]
     assert "duration" in problems["time"]
     assert "ratings_by_condition" not in problems
     assert table_of(report, "condition_means").rows

@@ -220,6 +220,10 @@ def test_thin_data_are_spoken_of(template, quick, n_raters, tmp_path):
     assert render(report, tmp_path, formats=["html"])
     if n_raters == 1:
         assert report.summary.answer.endswith("Which system is best on Helpfulness is not known.")
+        assert report.summary.certainty == "One rater says nothing about others; recruit more.", "said once"
+        (group,) = (section for section in report.sections if section.name == "group_assistant_experience")
+        assert group.title == "Use of travel chatbots: groups of raters"
+        assert group.problem.startswith("no rater has answered “How often have you used a chatbot")
         assert "recruit" in section_of(report, "system_pairs").paragraphs[0]
         assert "two of each" in " ".join(section_of(report, "rating_agreement").paragraphs)
 

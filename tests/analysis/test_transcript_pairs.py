@@ -217,7 +217,7 @@ def test_subgroups_that_differ_are_found_and_single_raters_only_shown(study):
 
 def test_a_subgroup_question_nobody_answered_makes_a_sentence(study):
     found = run(made(study, lambda *_: 1, n_raters=5))
-    assert "no rater has answered 'gender' yet" in section(found, "subgroup-gender").problem
+    assert "no rater has answered “Which of these describes you best?” yet" in section(found, "subgroup-gender").problem
 
 
 def test_numbers_of_many_values_are_split_at_the_median(study):

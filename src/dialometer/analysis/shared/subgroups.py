@@ -74,11 +74,11 @@ def rater_groups(data: StudyData, question: str, raters: Sequence[str] | NDArray
     """The raters' groups by their answers. Numbers of many values are split at their median; rare free text is pooled."""
     by_rater = dict(data.answers_to(question).iter_rows())
     answers = [by_rater.get(str(rater)) for rater in raters]
+    label, text = question_label(data.study, question), question_text(data.study, question)
     if all(answer is None for answer in answers):
         raise NotEnoughData(
-            f"no rater has answered '{question}' yet", remedy="the table appears once the questionnaire is answered"
+            f"no rater has answered “{text}” yet", remedy="the table appears once the questionnaire is answered"
         )
-    label, text = question_label(data.study, question), question_text(data.study, question)
     options = _options(data.study, question)
     if not options:
         numbers = _as_numbers(answers)

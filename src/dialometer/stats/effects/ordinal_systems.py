@@ -143,7 +143,8 @@ def ordinal_systems(
     y, (system, rater, item), (names, rater_names, item_names) = as_judgments(ratings, systems, raters, items)
     n_systems, n_raters, n_items = len(names), len(rater_names), len(item_names)
     if n_systems < 2 or n_raters < 2:
-        raise NotEnoughData(f"{n_systems} systems and {n_raters} raters", remedy="at least two of each are needed")
+        counts = f"{n_systems} system{'' if n_systems == 1 else 's'} and {n_raters} rater{'' if n_raters == 1 else 's'}"
+        raise NotEnoughData(counts, remedy="at least two of each are needed")
     of_rater, of_item = rater * n_systems + system, item * n_systems + system
     factors = {"rater": rater, "rater:system": of_rater, "item": item}
     df = n_raters - (n_systems if len(np.unique(of_rater)) == n_raters else 1)

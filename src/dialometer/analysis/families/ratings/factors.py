@@ -22,7 +22,7 @@ from dialometer.analysis.base.family import (
 )
 from dialometer.analysis.base.measures import RaterRows
 from dialometer.analysis.base.scale_units import has_numeric_criteria
-from dialometer.analysis.base.wording import is_anchor, n_of
+from dialometer.analysis.base.wording import is_anchor, n_of, question_label
 from dialometer.analysis.families.ratings.agreement import Reliability
 from dialometer.analysis.families.ratings.alternatives import FactorAlternatives, RatingAlternatives
 from dialometer.analysis.families.ratings.conclusion import (
@@ -224,7 +224,7 @@ class _FactorRun(RatingRun):
             self._group("time", "Time taken: groups of raters", lambda: time_groups(self.rows)),
         ]
         for name in self.study.spec.analysis.subgroups:
-            title = f"{name.replace('_', ' ').capitalize()}: groups of raters"
+            title = f"{question_label(self.study, name)}: groups of raters"
             made.append(self._group(name, title, _question_maker(self.data, self.rows, name)))
         if len(self.measures.criteria) > 1:
             made.append(

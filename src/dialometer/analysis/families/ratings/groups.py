@@ -60,7 +60,7 @@ def question_groups(data: StudyData, rows: RaterRows, question: str) -> RaterGro
     groups = rater_groups(data, question, rows.names)
     if len(groups.levels) < 2:
         raise NotEnoughData(
-            f"all raters answered '{question}' with “{groups.levels[0]}”", remedy="there are no groups to compare"
+            f"all raters answered “{groups.text}” with “{groups.levels[0]}”", remedy="there are no groups to compare"
         )
     return groups
 

@@ -15,7 +15,7 @@ from dialometer.analysis.base.family import (
     section_or_problem,
 )
 from dialometer.analysis.base.scale_units import has_numeric_criteria
-from dialometer.analysis.base.wording import listed, n_of, with_interval
+from dialometer.analysis.base.wording import listed, n_of, question_label, with_interval
 from dialometer.analysis.families.ratings import generalisability, ordinal, severity
 from dialometer.analysis.families.ratings.agreement import agreement_section, agreement_steps
 from dialometer.analysis.families.ratings.alternatives import RatingAlternatives
@@ -185,7 +185,7 @@ class _RatingRun(RatingRun):
         )
 
     def _group(self, name: str) -> Section:
-        title = f"{name.replace('_', ' ').capitalize()}: groups of raters"
+        title = f"{question_label(self.study, name)}: groups of raters"
         return section_or_problem(
             f"group_{name}",
             title,
@@ -214,7 +214,7 @@ class _RatingRun(RatingRun):
     def certainty(self) -> str:
         found = [best for best, _ in self.best]
         if all(best.system is None for best in found):
-            return " ".join(best.sentence for best in found)
+            return " ".join(dict.fromkeys(best.numbers or best.sentence for best in found))
         numbers = [
             best.numbers if len(found) == 1 else f"{ratings.measure.label}: {best.numbers}"
             for ratings, best in zip(self.deciding, found, strict=True)

@@ -59,7 +59,7 @@ class Best:
     short: str
     """The same without numbers, for the first line of a report."""
     numbers: str = ""
-    """Only the numbers: the lead over the next system."""
+    """Only the numbers: the lead over the next system; or why there are none."""
     behind: tuple[str, ...] = ()
     """Systems that are significantly behind it."""
     p: float = math.nan
@@ -97,7 +97,8 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
         why = next((note for pair in own for note in pair.difference.notes), "not enough data")
         text = f"Which system is best {on} is not known: {why}."
         names_behind = tuple(ratings.label(pair.second) for pair in own)
-        return Best(None, "", names_behind, None, text, f"Which system is best {on} is not known.")
+        short = f"Which system is best {on} is not known."
+        return Best(None, "", names_behind, None, text, short, numbers=f"{why[:1].upper()}{why[1:]}.")
     alpha = 1 - options.confidence
     rivals = [pair for pair in own if not p_of(pair) < alpha]
     # The nearest by its mean decides how the lead is described.
