@@ -94,7 +94,7 @@ def _describe_command(path: tuple[str, ...], command: click.Command) -> list[str
 
 
 def _place(argument: click.Parameter) -> str:
-    name = (argument.metavar or argument.name or "").upper() + (" ..." if argument.nargs == -1 else "")
+    name = (argument.metavar or argument.name or "").upper() + ("..." if argument.nargs == -1 else "")
     return name if argument.required else f"[{name}]"
 
 

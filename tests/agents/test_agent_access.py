@@ -88,7 +88,7 @@ NOT_PUBLIC = (
 
 @pytest.mark.parametrize("host", NOT_PUBLIC)
 def test_addresses_that_are_not_public_are_not_called(host):
-    with pytest.raises(AgentError, match=r"it is no public address .* --agent-address .*:5432"):
+    with pytest.raises(AgentError, match=r"it is not a public address .* --agent-address .*:5432"):
         NOTHING.ip_for(f"http://{host}:5432/")
 
 

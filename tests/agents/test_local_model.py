@@ -42,9 +42,9 @@ def test_other_weights_are_found_by_path_or_in_the_cache(monkeypatch, tmp_path):
     (tmp_path / "a.gguf").write_bytes(b"GGUF...")
     assert find_weights("a.gguf", tmp_path) == tmp_path / "a.gguf"
     (tmp_path / "b.gguf").write_bytes(b"PK..")
-    with pytest.raises(ValueError, match="is no GGUF file"):
+    with pytest.raises(ValueError, match="is not a GGUF file"):
         find_weights("b.gguf", tmp_path)
-    with pytest.raises(ValueError, match="is no file"):
+    with pytest.raises(ValueError, match="is not a file"):
         find_weights("c.gguf", tmp_path)
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)

@@ -76,5 +76,5 @@ def test_a_session_has_one_length(tmp_path):
     told = [(problem.line, problem.message) for problem in caught.value.problems]
     assert told == [
         (3, "the session of the rater 'w00' took 40 minutes in an earlier row"),
-        (11, "'an hour' is no number of minutes"),
+        (11, "'an hour' is not a number of minutes"),
     ]

@@ -211,7 +211,7 @@ def test_an_ensemble_that_cannot_be_fitted_is_a_mean_and_is_said():
     calls = [(name, f"i{n:03d}", "", "ab"[n % 2]) for name in ("j0", "j1") for n in range(30)]
     data = data_of(study, people, calls)
     [criterion] = judged_criteria(data, OPTIONS)
-    assert "4 rated items cannot be dealt into 5 folds" in criterion.problem
+    assert "4 rated items cannot be divided into 5 folds" in criterion.problem
     report = analyse(study, data, n_resamples=100)
     assert any("judges are averaged" in warning for warning in report.summary.warnings)
 

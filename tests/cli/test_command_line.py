@@ -128,7 +128,7 @@ def test_a_full_disk_is_told_in_a_sentence(words, tmp_path):
     line = f"{command} {words.format(command=command)}" + (" > /dev/full" if words == "schema" else "")
     done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "error: No space left on device — see whether the disk is full" in done.stderr
+    assert "error: No space left on device — check whether the disk is full" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -150,5 +150,7 @@ def test_wording_that_no_page_has_is_told_with_its_line(tmp_path):
 
 def test_help_shows_every_verb_under_a_heading_in_the_order_of_a_study():
     verbs = list(command_line().commands)
-    assert set(verbs) == {name for names in PANELS.values() for name in names}
+    assert sorted(verbs) == sorted(name for names in PANELS.values() for name in names)
+    listing = dialometer("--help").stdout
+    assert [panel for _, panel in sorted((listing.index(f" {panel} ─"), panel) for panel in PANELS)] == list(PANELS)
     assert verbs.index("new") < verbs.index("check") < verbs.index("serve") < verbs.index("report")

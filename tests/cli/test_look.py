@@ -76,7 +76,7 @@ def test_tables_of_judgments_and_files_that_are_neither(tmp_path):
 
 
 def test_of_a_table_of_ratings_the_import_is_named(tmp_path):
-    """It was "a table that is no file of dialogues" before, and how it was written was not said."""
+    """It was "a table, not a file of dialogues" before, and how it was written was not said."""
     wide = tmp_path / "bewertungen.csv"
     wide.write_bytes(
         "Rater;Item;System;Nähe;Ruhe;Notiz\r\nr1;d1;alt;4;2;schön\r\nr2;d1;alt;;3;gut\r\n".encode("cp1252")

@@ -113,7 +113,7 @@ def test_simulate_and_status_count_alike(counted):
     words = " ".join(command("status", folder).output.split())
     n_valid = sum(session.state == "completed" and not session.is_excluded for session in sessions.values())
     assert status["session_counts"]["simulated"]["valid"] == n_valid == N_RATERS - 1
-    assert f"finished and count: {n_valid} of {status['raters_wanted']} wanted; 1 excluded" in words
+    assert f"finished and counted: {n_valid} of {status['raters_wanted']} wanted; 1 excluded" in words
     assert f"{counts}; {counts.counted:,} count in the analysis" in words
 
 
@@ -161,13 +161,13 @@ def test_the_dashboard_counts_alike(counted, ada):
     assert fact(ada, "judgments") == counts.judgments
     assert fact(ada, "judgments that count") == counts.counted
     assert fact(ada, "practice judgments") == counts.practice
-    n_valid, n_finished = fact(ada, "finished and count"), fact(ada, "finished")
+    n_valid, n_finished = fact(ada, "finished and counted"), fact(ada, "finished")
     assert n_valid == n_finished - 1, "one who finished is excluded"
     assert "people would get for" in ada.text, "simulated raters are paid nothing"
     assert "spent" not in ada.text
     ada.get("/studies/anchoring/control")
     assert re.findall(r'scope="col" class="count">([^<]*)', ada.page)[:3] == [
-        "Finished and count",
+        "Finished and counted",
         "Active, not excluded",
         "Excluded",
     ]

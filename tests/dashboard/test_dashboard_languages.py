@@ -102,7 +102,7 @@ def test_counting():
 
 def test_an_error_is_recognised_by_its_form():
     assert explained("there is a study 'a' already", "de") == "eine Studie „a“ gibt es schon"
-    assert explained("'x' is no number — such as 30", "es") == "«x» no es un número — por ejemplo 30"
+    assert explained("'x' is not a number — such as 30", "es") == "«x» no es un número — por ejemplo 30"
     assert explained("nobody has said this before", "ar") == "nobody has said this before"
     assert explained_error(DialometerError("write a number", where="f")) == "f: write a number"
 

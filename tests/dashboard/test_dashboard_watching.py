@@ -76,7 +76,7 @@ def test_the_overview_counts_what_the_database_holds(ada, site):
     assert fact(ada, "arrived") == len(sessions)
     assert fact(ada, "finished") == sum(s.state == "completed" for s in sessions)
     assert fact(ada, "excluded") == sum(s.is_excluded for s in sessions)
-    assert fact(ada, "finished and count") == sum(s.state == "completed" and not s.is_excluded for s in sessions)
+    assert fact(ada, "finished and counted") == sum(s.state == "completed" and not s.is_excluded for s in sessions)
     assert fact(ada, "judgments") == sum(not j.is_practice for j in store.records.judgments())
     assert fact(ada, "practice judgments") == sum(j.is_practice for j in store.records.judgments())
     flagged = {(logged.finding.rule, logged.finding.action, logged.session_id) for logged in store.records.findings()}
@@ -190,7 +190,7 @@ def test_a_raters_page_shows_path_answers_gold_and_flags(ada, site):
     judgment = next(j for j in record.judgments if not j.is_practice)
     assert judgment.item_id in ada.text
     assert f"{judgment.criterion}, {judgment.system} {judgment.value}" in ada.text
-    assert "by rule:" in ada.text
+    assert "by the rule " in ada.text
     assert ada.get("/studies/likert/raters/999").status == 404
 
 

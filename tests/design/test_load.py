@@ -103,7 +103,7 @@ def test_bins_are_checked(tmp_path):
     for bins, message in (
         ("{ages: [18, 30]}", "there is no question 'ages'"),
         ("{gender: [30, 18]}", "in rising order"),
-        ("{comment: [18, 30]}", "'comment' is no subgroup"),
+        ("{comment: [18, 30]}", "'comment' is not a subgroup"),
     ):
         file.write_text(written.replace("  correction: holm", f"  correction: holm\n  bins: {bins}"))
         assert any(message in problem.message for problem in check_study(tmp_path / "s")[1]), message
@@ -358,7 +358,7 @@ def test_texts_left_over_from_another_study_are_noticed(tmp_path):
     instructions.write_text(instructions.read_text() + "\nYou will see 50 conversations.\nFern is the newest.\n")
     warnings = [problem for problem in check_study(tmp_path / "s")[1] if problem.severity == "warning"]
     said = {problem.message: problem for problem in warnings}
-    assert said["the text mentions 'Speaker 2', who is no speaker of this study"].file == "instructions.md"
+    assert said["the text mentions 'Speaker 2', who is not a speaker of this study"].file == "instructions.md"
     assert "the text says '50 conversations', but a rater gets 9 items" in said
     assert said["the text names the system 'Fern'"].line == len(instructions.read_text().splitlines())
 

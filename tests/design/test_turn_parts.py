@@ -73,7 +73,11 @@ def test_a_turn_with_a_step_or_an_image_needs_no_text(folder):
 
 
 FAULTY = {
-    "no image": ({"media": ["media/text.png"]}, "'text.png' is no image of the kind .png", "turns[0].media[0].path"),
+    "no image": (
+        {"media": ["media/text.png"]},
+        "'text.png' is not a valid image of the kind .png",
+        "turns[0].media[0].path",
+    ),
     "cut off": ({"media": ["media/cut.png"]}, "'cut.png' is cut off", "turns[0].media[0].path"),
     "missing": ({"media": ["media/none.png"]}, "'media/none.png' is missing", "turns[0].media[0].path"),
     "outside": ({"media": ["../fern.png"]}, "lies outside the folder", "turns[0].media[0].path"),

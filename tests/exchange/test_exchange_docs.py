@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from commands import result_of
+from dialometer.exchange.dialogue_pairs import PAIRS
 from dialometer.exchange.exports.export_tables import (
+    ADJUDICATIONS,
     ANSWERS,
     CHAT_TURNS,
+    DRAWN_SYSTEMS,
     FLAGS,
     SCREENS,
     judgments_table,
@@ -23,7 +26,17 @@ from dialometer.exchange.formats import FORMATS
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDE = "\n".join((DOCS / "how-to" / name).read_text(encoding="utf-8") for name in ("export.md", "import.md"))
 REFERENCE = (DOCS / "reference" / "export.md").read_text(encoding="utf-8")
-TABLES = [judgments_table([]), ANSWERS, sessions_table([]), SCREENS, FLAGS, CHAT_TURNS]
+TABLES = [
+    judgments_table([]),
+    ANSWERS,
+    sessions_table([]),
+    SCREENS,
+    FLAGS,
+    CHAT_TURNS,
+    DRAWN_SYSTEMS,
+    ADJUDICATIONS,
+    PAIRS,
+]
 DATA = Path(os.environ.get("DIALOMETER_DATA", "missing")) / "rankme"
 
 

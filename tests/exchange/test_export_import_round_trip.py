@@ -158,7 +158,7 @@ def test_a_changed_or_incomplete_folder_is_refused(collect, tmp_path):
     path.unlink()
     with pytest.raises(ImportFileError, match="not as it was exported, or missing"):
         import_files(folder, [tmp_path / "out"], tmp_path / "b.db", at_ms=1)
-    with pytest.raises(ImportFileError, match="this folder is no export"):
+    with pytest.raises(ImportFileError, match="this folder is not an export"):
         import_files(folder, [folder], tmp_path / "b.db", format="dialometer", at_ms=1)
 
 
@@ -203,7 +203,7 @@ def exported_once(tmp_path_factory, collect_into) -> tuple[Path, pl.DataFrame]:
         ("scale", "likert", "answered on a scale of type likert, but the study asks for pairwise"),
         ("position", "first", "'position' should be a whole number"),
         ("is_late", "perhaps", "'is_late' should be true or false"),
-        ("shown_at", "noon", "'noon' is no time"),
+        ("shown_at", "noon", "'noon' is not a time"),
         ("rater", "", "the rater is missing"),
         ("order", "control|other", "the study has no system 'other'"),
         ("block", "nowhere", "the study has no block 'nowhere'"),

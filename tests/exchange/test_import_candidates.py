@@ -66,7 +66,7 @@ def test_what_the_study_does_not_ask_is_told_with_its_line(into_avatar):
         into_avatar("question,answer,rater,rating\n" + "\n".join(rows) + "\n")
     told = [(problem.line, problem.message) for problem in caught.value.problems]
     assert told == [
-        (2, "'a99' is no candidate for 'd1-2'"),
+        (2, "'a99' is not a candidate for 'd1-2'"),
         (3, "the study has no question 'd7-7'"),
         (4, "'6' does not fit the scale of fit (5-point scale from 1 to 5)"),
         (5, "the answer is missing"),
@@ -119,7 +119,7 @@ def test_rows_that_contradict_each_other_are_refused(bring_in):
     assert told == [
         (8, "the gold of the answer 'I am 22.' differs from line 2"),
         (8, "the rank by 'tfidf' of the answer 'I am 22.' differs from line 2"),
-        (9, "'1.5' is no rank"),
+        (9, "'1.5' is not a rank"),
         (9, "'maybe' is neither yes nor no"),
     ]
 

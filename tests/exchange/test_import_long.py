@@ -150,7 +150,7 @@ def test_every_bad_row_is_told_and_nothing_is_stored(bring_in, tmp_path):
         (4, "the item is missing"),
         (5, "the system is missing"),
         (6, "the criterion is missing"),
-        (7, "'yesterday' is no time that can be read"),
+        (7, "'yesterday' is not a time that can be read"),
         (8, "the row has 5 cells, the header 6"),
         (9, "the rater holds a control character U+0001 at position 3"),
     ]

@@ -158,7 +158,7 @@ def test_there_is_a_head_for_every_format():
 def test_what_is_not_a_file_is_told(tmp_path, format):
     with pytest.raises(ImportFileError, match="there is no such file"):
         import_files(tmp_path / "in", [tmp_path / "missing.csv"], tmp_path / "x.db", format=format, at_ms=1)
-    folders = {"dialometer": "this folder is no export", "potato": "there are no answers of Potato here"}
+    folders = {"dialometer": "this folder is not an export", "potato": "there are no answers of Potato here"}
     with pytest.raises(ImportFileError, match=folders.get(format, "this is a folder")):
         import_files(tmp_path / "in", [tmp_path], tmp_path / "x.db", format=format, at_ms=1)
 

@@ -60,7 +60,7 @@ def test_train_prepares_a_plain_file_and_tells_how_it_went(run, dialogues, tmp_p
     assert told["tokens_per_s"] > 0
     with pytest.raises(DialometerError, match="holds a bot already"):
         run("bots", "train", "seq2seq", tmp_path / "c", *arguments)
-    with pytest.raises(DialometerError, match="is no size"):
+    with pytest.raises(DialometerError, match="is not a size"):
         run("bots", "train", "seq2seq", tmp_path / "c", "--out", tmp_path / "x", "--size", "hidden=big")
 
 

@@ -101,7 +101,7 @@ def test_validation_is_drawn_from_the_training_where_none_was_published(tmp_path
     [
         ("plain.jsonl", None, "nothing says which split this dialogue belongs to"),
         ("train.jsonl", None, "no dialogue is of the split 'test'"),
-        ("all.jsonl", "tain", "'tain' is no split"),
+        ("all.jsonl", "tain", "'tain' is not a split"),
         ("test.jsonl", "train", "the file's name says 'test' and its field 'split' says 'train'"),
         ("train_test.jsonl", None, "says two splits: test and train"),
     ],

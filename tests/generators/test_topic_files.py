@@ -74,7 +74,7 @@ def test_a_prior_for_each_topic_is_kept(corpus, tmp_path):
         ("one.txt", "guitar melody\n", "1 topics are too few"),
         ("none.txt", "quux zzyzx\nfoobar blaargh\n", "none of its 4 words is a word of the vocabulary"),
         ("bad.csv", "topic,term\n1,guitar\n", "give the columns topic, word and weight"),
-        ("bad.csv", "topic,word,weight\n1,guitar,x\n2,oven,1\n", r"bad.csv:2: 'x' is no weight"),
+        ("bad.csv", "topic,word,weight\n1,guitar,x\n2,oven,1\n", r"bad.csv:2: 'x' is not a weight"),
         ("bad.txt", "guitar melody\n , \n", r"bad.txt:2: no words of a topic"),
         ("bad.npz", "no arrays", "the arrays cannot be read"),
     ],

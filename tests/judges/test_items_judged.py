@@ -147,7 +147,7 @@ def test_parameters_are_free(pairs, judge, dialometer):
         assert (sent["max_completion_tokens"], sent["user"]) == (300, "lab")
         assert "temperature" not in sent
         words = ("judge", pairs, "--endpoint", model.endpoint, "--model", "little")
-        assert "is no key=value" in dialometer(*words, "--extra", "top_p", fails=True)
+        assert "is not of the form key=value" in dialometer(*words, "--extra", "top_p", fails=True)
 
 
 def test_an_item_that_the_endpoint_refuses_is_missing_and_the_others_are_judged(pairs, judge):
@@ -226,7 +226,7 @@ def test_a_batch_is_written_and_its_answers_are_read(pairs, dialometer, provider
     assert len(table_of(pairs)) == told["n_judgments"] > 0
     assert "1 questions written" in dialometer(*words, "--write-batch", file)
     results.write_text("{}\n")
-    assert "results.jsonl:1: this line is no result" in dialometer(*words, "--read-batch", results, fails=True)
+    assert "results.jsonl:1: this line is not a result" in dialometer(*words, "--read-batch", results, fails=True)
 
 
 def openai_answer(body):

@@ -90,7 +90,7 @@ def test_doubted_ratings_are_listed_with_the_truth_where_it_is_known(rated):
     section = doubts_section(rated, verdicts)
     rows = section.parts[0].rows
     assert [row[0] for row in rows] == [rated[careless].id, rated[honest].id], "the furthest first"
-    assert [row[-1] for row in rows] == ["without care", "honestly"]
+    assert [row[-1] for row in rows] == ["carelessly", "honestly"]
     assert "1 of these 2 (50%)" in section.paragraphs[1]
     real = [replace(one, dialogue=replace(one.dialogue, metadata={})) for one in rated]
     assert not is_simulated(real)

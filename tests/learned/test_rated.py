@@ -94,7 +94,7 @@ def test_a_named_scale_is_brought_to_five_points(tmp_path, records):
 
 def test_a_rating_that_is_no_number_is_refused(tmp_path, records):
     records[4]["metadata"]["rating"] = "good"
-    with pytest.raises(ReadError, match=r"'good', which is no number"):
+    with pytest.raises(ReadError, match=r"'good', which is not a number"):
         read_rated(write(tmp_path / "talks.jsonl", records))
 
 

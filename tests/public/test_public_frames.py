@@ -67,7 +67,7 @@ def test_pandas_files_and_studies_give_the_same_leaderboard(tmp_path, monkeypatc
 def test_votes_that_cannot_be_read_say_why(tmp_path):
     with pytest.raises(DialometerError, match="no columns model_a, model_b and winner"):
         dm.leaderboard(pl.DataFrame({"x": [1]}))
-    with pytest.raises(DialometerError, match="vote 1: 'nobody' is no winner"):
+    with pytest.raises(DialometerError, match="vote 1: 'nobody' is not a winner"):
         dm.leaderboard([{"model_a": "x", "model_b": "y", "winner": "nobody"}])
     (tmp_path / "votes.csv").write_text("judge,model_a,model_b,winner\nu,x,y,nobody\n")
     with pytest.raises(ImportFileError, match="'nobody' is none of the two systems"):

@@ -229,7 +229,7 @@ def test_what_is_wrong_in_a_list_is_told_with_its_line(make_study, dialometer, l
     amounts = tmp_path / "bonuses.csv"
     amounts.write_text("rater,amount\nR0001,1.505\nR0009,1\nR0001,-3\nR0001,4000\n")
     told = dialometer("recruit", "prolific", "bonus", folder, amounts, fails=True)
-    for line, words in ((2, "'1.505' is no amount"), (3, "nobody called 'R0009'"), (4, "'-3'"), (5, "'4000'")):
+    for line, words in ((2, "'1.505' is not an amount"), (3, "nobody called 'R0009'"), (4, "'-3'"), (5, "'4000'")):
         assert f"bonuses.csv:{line}: " in told
         assert words in told
 

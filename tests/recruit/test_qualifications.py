@@ -105,7 +105,7 @@ def test_misspelt_names_lists_and_numbers_are_errors(qualified):
     assert ("countries", "error", "there is no country 'Untied Kingdom'") in found
     assert ("levels", "error", "there is no language 'Englisch'") in found
     assert ("allow_list", "error", "the list 'a.txt' cannot be read: there is no such file") in found
-    assert ("block_list", "error", "'not an id' in b.txt is no identifier of Prolific") in found
+    assert ("block_list", "error", "'not an id' in b.txt is not an identifier of Prolific") in found
     folder = qualified({"min_earlier_tasks": 9, "max_earlier_tasks": 3, "min_approval_percent": 101})
     texts = " ".join(message for _, _, message in messages(folder))
     assert "101 is out of range" in texts

@@ -31,10 +31,10 @@ def test_everything_wrong_in_a_table_is_told_with_its_line(tmp_path, kb):
         read_crowd_ratings(file, kb, [Query("Hi.", (), "d1-1"), Query("Bye.", (), "d1-2")])
     text = str(caught.value)
     assert "4 problems in the ratings" in text
-    assert "ratings.csv:2: 'a99' is no answer of the knowledge base" in text
-    assert "ratings.csv:3: 'good' is no number" in text
+    assert "ratings.csv:2: 'a99' is not an answer of the knowledge base" in text
+    assert "ratings.csv:3: 'good' is not a number" in text
     assert "ratings.csv:4: unknown question 'd9-9'" in text
-    assert "ratings.csv:5: 'nan' is no number" in text
+    assert "ratings.csv:5: 'nan' is not a number" in text
 
 
 def test_questions_are_named_by_id_or_by_a_text_that_only_one_has(tmp_path, kb):

@@ -187,7 +187,7 @@ def test_as_json_nothing_unknown_becomes_a_number(found):
     plain = as_json(found)
     assert plain["judges"][0] == {
         "name": "maker",
-        "right": "right is what the maker of the avatar marked",
+        "right": "an answer is right if the maker of the avatar marked it",
         "n_judged": 36,
         "n_answerable": 33,
     }

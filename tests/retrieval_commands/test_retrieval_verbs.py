@@ -61,7 +61,7 @@ def test_what_is_wrong_in_files_is_told_with_its_line(type_in, tmp_path):
     }
     (tmp_path / "d.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     told = type_in("retrieval", "describe", "kb.csv", "d.jsonl", cwd=tmp_path, code=1).stderr
-    assert "d.jsonl:1: 'Good day' in 'd' is marked as right but is no answer of the knowledge base" in told
+    assert "d.jsonl:1: 'Good day' in 'd' is marked as right but is not an answer of the knowledge base" in told
     lenient = type_in("retrieval", "describe", "kb.csv", "d.jsonl", "--leave-out-unknown", cwd=tmp_path)
     assert "1 marked answers excluded" in lenient.stderr
 
@@ -76,7 +76,7 @@ def test_evaluate_prints_measures_definitions_and_differences(type_in, tmp_path)
         "p-values are corrected over all 3 pairs of retrievers, intervals are not",
         "Wilson where all questions agree",
         "Success Rate@k: share of questions with at least one right answer among the first k",
-        "Where measures mislead",
+        "Where metrics mislead",
     ):
         assert text in printed
 
@@ -113,7 +113,7 @@ def test_cross_validation_learns_from_other_dialogues_only(type_in, tmp_path):
     [
         (("-r", "tfidff"), "did you mean 'tfidf'?"),
         (("-r", "bm25:k9=1"), "option 'k9' of the retriever 'bm25'"),
-        (("-r", "bm25:k1"), "'k1' is no option"),
+        (("-r", "bm25:k1"), "'k1' is not an option"),
         (("-r", "tfidf", "--resample", "raters"), "use questions or dialogues"),
         (("-r", "tfidf", "--compare-on", "SR@7"), "compare on one of"),
         (("-r", "tfidf", "-r", "crowd"), "give them with --crowd"),
@@ -281,7 +281,7 @@ def test_weights_of_the_fused_retriever_are_found_by_cross_validation(type_in, t
             ("train", KB, "--out", "x", "-r", "tfidf", "--learn-from", DIALOGUES, "--calibrate-on", DIALOGUES),
             "both learned from and calibrated on",
         ),
-        (("chat", "."), "no trained retriever is kept here"),
+        (("chat", "."), "there is no trained retriever here"),
         (("threshold", "nowhere.csv"), "nowhere.csv"),
     ],
 )

@@ -83,7 +83,7 @@ def test_the_share_at_four_fifths_is_printed(capsys):
     ours = calibrate(*drawn())
     show_trade_off(ours)
     printed = " ".join(capsys.readouterr().out.split())
-    assert f"Of the 80% of questions that it is surest of, {ours.right_of_surest:.0%} are answered rightly" in printed
+    assert f"Of the 80% of questions that it is surest of, {ours.right_of_surest:.0%} are answered correctly" in printed
     assert "(95% interval " in printed
 
 

@@ -88,7 +88,7 @@ def test_no_model_sees_the_item_that_it_scores():
 
 
 def test_too_few_items_for_the_folds_are_refused():
-    with pytest.raises(NotEnoughData, match="3 rated items cannot be dealt into 5 folds"):
+    with pytest.raises(NotEnoughData, match="3 rated items cannot be divided into 5 folds"):
         cross_fitted(np.arange(9) < 3, lambda _: np.zeros(9))
 
 

@@ -73,7 +73,7 @@ def test_missing_and_doubled_rows_are_found(tmp_path):
     with Store.open(path) as store:
         found = {check.name: check.text for check in problems(store)}
     assert found["judgments"] == "6 were stored, 0 erased on request, 5 are left"
-    assert "two answers" in found["doubled answers"]
+    assert "two answers" in found["duplicate answers"]
     assert found["sessions"] == "6 of 9 sessions are missing"
 
 

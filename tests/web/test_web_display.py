@@ -152,7 +152,7 @@ def test_images_of_markdown_texts_are_checked_and_served(first_item, write):
     assert [(problem.severity, problem.file, problem.line) for problem in problems] == [
         ("warning", "items.jsonl", 1)
     ] * 2
-    assert "'no.png' is no image" in problems[0].message
+    assert "'no.png' is not a valid image" in problems[0].message
 
 
 def test_formatting_is_a_condition(write):

@@ -119,7 +119,7 @@ def check_loadable(path: Path, name: str, context: Mapping[str, Any]) -> None:
 
 def refusal(host: str) -> str:
     """What is wrong with an address that is not public."""
-    return f"agents may not call {host}: it is no public address"
+    return f"agents may not call {host}: it is not a public address"
 
 
 def variable_remedy(name: str, host: str) -> str:

@@ -66,7 +66,7 @@ class Caller(Agent):
     def _are_headers(cls, headers: dict[str, str]) -> dict[str, str]:
         for name, value in headers.items():
             if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or not _HEADER_VALUE.fullmatch(value):
-                raise ValueError(f"'{name}' is no header")
+                raise ValueError(f"'{name}' is not a header")
             if name.lower() in _OF_THE_REQUEST:
                 raise ValueError(f"'{name}' follows from what is sent; leave it out")
         return headers
@@ -283,7 +283,7 @@ def check_length(text: str) -> None:
 def broken_off(why: str, url: str) -> AgentError:
     """The error for a stream that ended in the middle."""
     return AgentError(
-        f"the agent's response broke off ({why})", where=shown_address(url), remedy="see whether it runs, and ask again"
+        f"the agent's response broke off ({why})", where=shown_address(url), remedy="check that it runs, and ask again"
     )
 
 
@@ -347,11 +347,11 @@ def is_address(url: str) -> str:
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise ValueError(f"'{url}' is no address: {error}") from error
+        raise ValueError(f"'{url}' is not an address: {error}") from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise ValueError(f"'{url}' is no address that begins with http:// or https://")
+        raise ValueError(f"'{url}' is not an address that begins with http:// or https://")
     if (parsed.port or 0) > MAX_PORT:
-        raise ValueError(f"'{url}' is no address: there is no port {parsed.port}")
+        raise ValueError(f"'{url}' is not an address: there is no port {parsed.port}")
     return url
 
 

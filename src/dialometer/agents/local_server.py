@@ -48,13 +48,13 @@ def find_weights(name: str, folder: Path | None = None, check: Callable[[Path], 
         return _checked(path.resolve())
     if name.count("/") == 1 and not name.endswith(".gguf"):
         return _in_cache(name, check)
-    raise ValueError(f"'{name}' is no file; give a GGUF file, owner/name of Hugging Face, or {SMOLLM2}")
+    raise ValueError(f"'{name}' is not a file; give a GGUF file, owner/name of Hugging Face, or {SMOLLM2}")
 
 
 def _checked(path: Path) -> Path:
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
-            raise ValueError(f"'{path.name}' is no GGUF file; llama.cpp's convert_hf_to_gguf.py makes one")
+            raise ValueError(f"'{path.name}' is not a GGUF file; llama.cpp's convert_hf_to_gguf.py makes one")
     return path
 
 

@@ -19,7 +19,7 @@ from dialometer.errors import AgentError
 WORTH_ANOTHER_TRY = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that pass by themselves; 529 is how some providers say that they are overloaded."""
 FIRST_PAUSE_S = 0.5
-_REMEDY = "see whether it runs and is reachable"
+_REMEDY = "check that it runs and is reachable"
 _OPTIONS = "check its options (a field that it does not know can be taken out), and whether the conversation is too long for it"
 _REMEDIES = {
     400: _OPTIONS,

@@ -26,7 +26,6 @@ PANELS: dict[str, tuple[str, ...]] = {
         "recruit",
         "simulate",
         "judge",
-        "local-model",
         "status",
         "control",
         "privacy",
@@ -132,11 +131,11 @@ def _explain(error: OSError) -> str:
         FileNotFoundError: "check the path; folders above it must exist",
         IsADirectoryError: "this is a folder; name a file",
         NotADirectoryError: "a part of this path is a file; choose another place",
-        PermissionError: "see who may read and write there, or choose another place",
+        PermissionError: "check who may read and write there, or choose another place",
     }
     if error.errno == errno.EROFS:
         remedies[OSError] = "this place can only be read; choose another"
-    remedy = remedies.get(type(error), "see whether the disk is full or the path is right")
+    remedy = remedies.get(type(error), "check whether the disk is full and whether the path is right")
     # Of a copy that fails, the second name is the one that was written.
     place = error.filename2 or error.filename
     return f"{place}: {error.strerror} — {remedy}" if place else f"{error.strerror} — {remedy}"

@@ -125,7 +125,7 @@ class ItemReader:
             return None
         try:
             if b"\\ud" in line.lower() and _has_half(data):
-                raise _Wrong("half of a surrogate pair, which is no character", "correct the text")
+                raise _Wrong("half of a surrogate pair, which is not a character", "correct the text")
             if not isinstance(data, dict):
                 raise _Wrong("not a JSON object", 'write {"id": …}')
             return self._build(data, number)

@@ -60,7 +60,11 @@ def _speakers(study: Study, line: str) -> Iterator[tuple[int, str, str]]:
         name = f"Speaker {match[1]}"
         if name not in study.spec.speakers:
             known = ", ".join(study.spec.speakers)
-            yield match.start() + 1, f"the text mentions '{name}', who is no speaker of this study", f"known: {known}"
+            yield (
+                match.start() + 1,
+                f"the text mentions '{name}', who is not a speaker of this study",
+                f"known: {known}",
+            )
 
 
 def _people(study: Study, line: str) -> Iterator[tuple[int, str, str]]:

@@ -119,7 +119,7 @@ def _entries(source: Positioned, file: str) -> tuple[dict[str, Translation], lis
         texts = {name: fields.get(name, "") for name in ("source", "text")}
         if not isinstance(entry, dict) or set(fields) - set(texts) or not all(map(_is_text, texts.values())):
             remedy = "write 'source:' and 'text:' under it, each with a text"
-            problems.append(Problem("this is no translation", remedy, file, line, column, str(key)))
+            problems.append(Problem("this is not a translation", remedy, file, line, column, str(key)))
             continue
         try:
             entries[str(key)] = Translation(*(clean_text(texts[name] or "") for name in ("source", "text")))

@@ -75,7 +75,7 @@ class CellReader:
             try:
                 shown = checked_time_ms(answered - _seconds_ms(seconds), seconds)
             except ValueError:
-                message = f"'{seconds}' is no number of seconds"
+                message = f"'{seconds}' is not a number of seconds"
                 self.intake.wrong(line, message, "correct the cell", self.column("duration_s"))
         if shown and answered and shown > answered:
             self.intake.wrong(line, "it was submitted before it was shown", "check the two times", self.column("time"))
@@ -99,7 +99,9 @@ class CellReader:
             return None
         if text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least:
             return int(text)
-        self.intake.wrong(line, f"'{text}' is no whole number from {least} on", "correct the cell", self.column(role))
+        self.intake.wrong(
+            line, f"'{text}' is not a whole number of {least} or more", "correct the cell", self.column(role)
+        )
         return None
 
     def minutes(self, cells: Cells, role: str, line: int) -> float | None:
@@ -110,7 +112,7 @@ class CellReader:
         number = to_number(text)
         if number is not None and 0 < number < MOST_MINUTES:
             return number
-        self.intake.wrong(line, f"'{text}' is no number of minutes", "correct the cell", self.column(role))
+        self.intake.wrong(line, f"'{text}' is not a number of minutes", "correct the cell", self.column(role))
         return None
 
     def yes_or_no(self, cells: Cells, role: str, line: int) -> bool | None:

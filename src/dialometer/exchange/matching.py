@@ -345,7 +345,7 @@ class MatchedFile:
             self.intake.left_out[MISSING_VALUES] += 1
             return
         if isinstance(value, AnswerError):
-            message = f"'{_shown(record.raw)}' is no answer to {name} ({scale.describe()})"
+            message = f"'{_shown(record.raw)}' is not an answer to {name} ({scale.describe()})"
             self.intake.wrong(record.line, message, _remedy(value.message), record.column)
             return
         earlier = visit.answered.setdefault((part, name), (record, value))

@@ -227,4 +227,4 @@ def _with_zone(moment: datetime) -> datetime:
 
 def _why(text: str, time_format: str) -> str:
     shown = text if len(text) <= 40 else text[:37] + "…"
-    return f"'{shown}' is no time" + (f" of the form {time_format}" if time_format else " that can be read")
+    return f"'{shown}' is not a time" + (f" of the form {time_format}" if time_format else " that can be read")

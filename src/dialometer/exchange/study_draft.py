@@ -284,7 +284,7 @@ def write_study(draft: StudyDraft, folder: Path, name: str, sources: Sequence[st
         text = head + yaml_text(spec)
     except UnicodeEncodeError as error:
         raise DialometerError(
-            "a name holds half of a surrogate pair, which is no character",
+            "a name holds half of a surrogate pair, which is not a character",
             where=", ".join(sources),
             remedy="correct the names of criteria, scales and systems",
         ) from error

@@ -64,7 +64,7 @@ class Arenas:
         """The arena item of that id."""
         item = self.flow.study.items_by_id.get(item_id)
         if not isinstance(item, ArenaItem):
-            raise FlowError(f"'{item_id}' is no arena of this study", remedy="reload the page")
+            raise FlowError(f"'{item_id}' is not an arena of this study", remedy="reload the page")
         return item
 
     def state(self, session: Session, item_id: str) -> ArenaState:

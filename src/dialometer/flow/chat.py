@@ -244,7 +244,7 @@ class Chats:
     def _item(self, item_id: str, session: Session) -> ChatItem:
         item = self.study.in_language(session.language).items_by_id.get(item_id)
         if not isinstance(item, ChatItem):
-            raise FlowError(f"'{item_id}' is no conversation of this study", remedy="reload the page")
+            raise FlowError(f"'{item_id}' is not a conversation of this study", remedy="reload the page")
         return item
 
     def _check(self, session: Session, item_id: str, text: str) -> str:

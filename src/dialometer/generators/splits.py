@@ -61,7 +61,7 @@ class PublishedSplits:
         by_field = _NAMES.get(str(given).strip().lower())
         where = f"{source}, dialogue '{dialogue.id}'"
         if by_field is None:
-            raise DialometerError(f"'{given}' is no split", where=where, remedy=f"use {', '.join(SPLITS)}")
+            raise DialometerError(f"'{given}' is not a split", where=where, remedy=f"use {', '.join(SPLITS)}")
         if by_name is not None and by_name != by_field:
             raise DialometerError(
                 f"the file's name says '{by_name}' and its field '{SPLIT_FIELD}' says '{by_field}'",

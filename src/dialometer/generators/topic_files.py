@@ -141,7 +141,7 @@ def _table(source: SourceFile, problems: Problems) -> Iterator[dict[str, float]]
             found = [next((named[name] for name in known if name in named), "") for known in (_TOPIC, _WORD, _WEIGHT)]
             if not all(found):
                 raise DialometerError(
-                    f"the columns {some_columns(list(named))} are no table of topics",
+                    f"the columns {some_columns(list(named))} are not a table of topics",
                     where=f"{source.name}:1",
                     remedy="give the columns topic, word and weight",
                 )
@@ -150,7 +150,7 @@ def _table(source: SourceFile, problems: Problems) -> Iterator[dict[str, float]]
         number = to_number(weight)
         if number is None:
             remedy = "write a number such as 0.03"
-            raise DialometerError(f"'{weight[:40]}' is no weight", where=f"{source.name}:{row.line}", remedy=remedy)
+            raise DialometerError(f"'{weight[:40]}' is not a weight", where=f"{source.name}:{row.line}", remedy=remedy)
         rows.setdefault(topic, {})[word] = number
     yield from rows.values()
 

@@ -116,7 +116,7 @@ class TopicModel:
             or (words >= 2**20).any()
         ):
             remedy = "prepare the corpus again"
-            raise DialometerError("these arrays are no topic model", where=str(path), remedy=remedy)
+            raise DialometerError("these arrays are not a topic model", where=str(path), remedy=remedy)
         return cls(weights, words, prior_of(prior))
 
     @cached_property

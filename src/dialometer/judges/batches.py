@@ -97,7 +97,7 @@ def _content(row: Mapping[str, Any]) -> tuple[Any, str]:
 
 def _not_a_result(file: Path, line: int) -> DialometerError:
     return DialometerError(
-        "this line is no result of a batch",
+        "this line is not a result of a batch",
         where=f"{file}:{line}",
         remedy="give the file of results as the provider gave it (OpenAI's output file or Anthropic's .jsonl)",
     )

@@ -174,7 +174,7 @@ def _on_scale(scale: Scale, scores: Sequence[float], people: Floats) -> list[Any
         return [float(score) for score in scores]
     if not len(people):
         raise NotEnoughData(
-            "the scores do not lie on the criterion's scale, and there are no ratings of human raters to lay them over",
+            "the scores do not lie on the criterion's scale, and there are no ratings of human raters to map them to",
             remedy="give scores on the scale, or collect ratings first",
         )
     ranks = np.argsort(np.argsort(scores, kind="stable"), kind="stable")

@@ -55,7 +55,7 @@ class Judge(Part):
     name: Name = Field(description="The name under which its judgments are stored and reported.")
     kind: Literal["model", "evaluator", "scores"] = Field(
         description="A language model (`dialometer judge`), a learned evaluator (`dialometer learn judge`), or scores that are "
-        "imported (`dialometer learn judge --scores`)."
+        "imported (`dialometer learn judge DIR SCORES`)."
     )
     agent: Agent | None = Field(
         default=None, description="Language models: how the model is reached; the command line may say it instead."

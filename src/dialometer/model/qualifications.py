@@ -27,7 +27,7 @@ class Between(Part):
 
 
 class Qualifications(Part):
-    """What raters must bring. A platform filters what it can; the rest is asked in screening or checked on arrival."""
+    """What raters must have. A platform filters what it can; the rest is asked in screening or checked on arrival."""
 
     min_approval_percent: float | None = Field(
         default=None, ge=0, le=100, description="Share of a rater's earlier tasks that were approved, at least."

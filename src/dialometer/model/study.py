@@ -198,7 +198,7 @@ class Adjudication(Part):
 class StudySpec(Part):
     """The whole of study.yaml."""
 
-    dialometer: Literal[1] = Field(description="Version of the study file's form.")
+    dialometer: Literal[1] = Field(description="Version of the study file's format.")
     name: Name = Field(description="Short name of the study; part of the address that raters open.")
     title: RaterText = Field(min_length=1, description="What raters read at the top of every page.")
     description: str = Field(

@@ -20,7 +20,7 @@ from dialometer.simulate.rated_conversations import UserHabits, simulate_convers
 
 
 def simulate_ratings(n_dialogues: int = 400, *, seed: int = 1, careless_share: float = 0.15) -> RatingSet:
-    """Simulated conversations that their users rated, some without care, to try an evaluator on; their truth is known."""
+    """Simulated conversations that their users rated, some carelessly, to try an evaluator on; their truth is known."""
     talks = simulate_conversations(n_dialogues, seed, UserHabits(careless_share=careless_share))
     return clean(
         RatedDialogue(

@@ -193,7 +193,7 @@ def _with_winners(ballots: pl.DataFrame) -> pl.DataFrame:
     if len(wrong):
         a, b, said, row, _ = wrong.row(0)
         remedy = f"write '{a}', '{b}', model_a, model_b, tie, both_bad or cannot_tell"
-        raise DialometerError(f"'{said}' is no winner", where=f"vote {row + 1}", remedy=remedy)
+        raise DialometerError(f"'{said}' is not a winner", where=f"vote {row + 1}", remedy=remedy)
     return ballots.join(
         ways.drop("row"), on=["first", "second", "said"], how="left", maintain_order="left", nulls_equal=True
     )

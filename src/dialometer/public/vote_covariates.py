@@ -40,7 +40,7 @@ def _numbers(table: pl.DataFrame, column: str) -> Floats:
     try:
         values = table[column].cast(pl.Float64).to_numpy()
     except pl.exceptions.PolarsError as error:
-        raise DialometerError(f"the covariate '{column}' is no number", remedy="give numbers") from error
+        raise DialometerError(f"the covariate '{column}' is not a number", remedy="give numbers") from error
     missing = np.flatnonzero(~np.isfinite(values))
     if len(missing):
         raise DialometerError(

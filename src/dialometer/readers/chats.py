@@ -57,7 +57,7 @@ class Chat:
         self._add_silent(field)
         if self._prompts:
             self.draft.system_prompt = "\n\n".join(self._prompts)
-            self.problems.assume("system prompts are no turns; they are kept as the dialogue's system prompt")
+            self.problems.assume("system prompts are not turns; they are kept as the dialogue's system prompt")
         return self.draft
 
     def _take(self, message: Any, place: str) -> None:
@@ -106,7 +106,7 @@ class Chat:
             self._calls = []
 
     def _text(self, content: Any, place: str) -> tuple[str, list[Any]]:
-        """The text of a message and its parts that are no text; where such a part stood, the text says so."""
+        """The text of a message and its parts that are not text; where such a part stood, the text says so."""
         if content is None or isinstance(content, str):
             return self._readable(content or ""), []
         if not isinstance(content, list):
@@ -133,7 +133,7 @@ class Chat:
                 kind = str(part.get("type", "part")).removeprefix("input_").removesuffix("_url")
                 texts.append(f"[{kind}]")
                 extras.append(part)
-                self.problems.assume(f"parts that are no text become [{kind}] and are kept in 'turn_fields'")
+                self.problems.assume(f"parts that are not text become [{kind}] and are kept in 'turn_fields'")
             else:
                 self._fault(f"a part must be a text or an object, not {kind_of(part)}", place)
         return "\n".join(text for text in texts if text), extras
@@ -143,7 +143,7 @@ class Chat:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         shown = visible_controls(text)
         if shown != text:
-            self.problems.assume("control characters in messages are shown as signs (␛)")
+            self.problems.assume("control characters in messages are shown as symbols (␛)")
         return shown
 
     def _note_calls(self, message: dict[str, Any]) -> None:
@@ -162,9 +162,7 @@ class Chat:
 
     def _note_call(self, call: dict[str, Any]) -> None:
         self._calls.append(call)
-        self.problems.assume(
-            "calls of tools and their results are no turns; they are kept with the turn that they led to"
-        )
+        self.problems.assume("tool calls and their results are not turns; they are kept with the turn that they led to")
 
     def _note_result(self, message: dict[str, Any], text: str) -> None:
         """A result belongs to the call of its id, else to the first call that has none yet."""

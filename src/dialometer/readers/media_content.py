@@ -44,7 +44,10 @@ def content_fault(file: Path, kind: MediaKind) -> tuple[str, str] | None:
     if not head:
         return f"'{file.name}' is empty", "copy the file again"
     if not _begins_right(head, ending):
-        return f"'{file.name}' is no {kind} of the kind {ending}", "save it again in that format, or correct its ending"
+        return (
+            f"'{file.name}' is not a valid {kind} of the kind {ending}",
+            "save it again in that format, or correct its ending",
+        )
     return None
 
 

@@ -161,7 +161,7 @@ def _json_rows(source: SourceFile, problems: Problems, needed: Sequence[str]) ->
         cells = dict.fromkeys(used, "")
         cells |= {called[key]: cell_text(value) for key, value in record.value.items() if key in called}
         if half := next((name for name, cell in cells.items() if not cell.isascii() and _HALF.search(name + cell)), ""):
-            message, remedy = "half of a surrogate pair, which is no character", "correct the text"
+            message, remedy = "half of a surrogate pair, which is not a character", "correct the text"
             problems.of_record([problems.problem(message, remedy=remedy, line=record.line, field=half[:60])])
             continue
         if any(cell.strip() for cell in cells.values()):

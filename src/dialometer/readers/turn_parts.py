@@ -62,7 +62,7 @@ def _as_text(value: object, assume: Assume) -> str | None:
     text = text.replace("\r\n", "\n")
     shown = visible_controls(text)
     if shown != text:
-        assume("control characters in arguments and results of tools are shown as signs (␛)")
+        assume("control characters in arguments and results of tools are shown as symbols (␛)")
     return unicodedata.normalize("NFC", shown).strip()
 
 

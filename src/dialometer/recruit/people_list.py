@@ -16,7 +16,7 @@ def check_address(address: str) -> None:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
         raise DialometerError(
-            f"'{address}' is no address of a study", remedy="give it with --url, such as https://study.example.org"
+            f"'{address}' is not an address of a study", remedy="give it with --url, such as https://study.example.org"
         )
 
 

@@ -168,7 +168,9 @@ def fetch_keys() -> dict[str, Key]:
         }
     except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError, BadToken) as error:
         raise PlatformError(
-            "Prolific's keys for signed links cannot be read", where=address, remedy="see whether the server reaches it"
+            "Prolific's keys for signed links cannot be read",
+            where=address,
+            remedy="check that the server can reach it",
         ) from error
 
 

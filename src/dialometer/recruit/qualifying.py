@@ -137,7 +137,7 @@ def _list_problems(folder: Path, name: str, field: str, platform: Platform) -> I
     strange = sorted(rater for rater in raters if not platform.is_identifier(rater))
     if strange:
         yield Problem(
-            f"'{strange[0]}' in {name} is no identifier of {platform.label}"
+            f"'{strange[0]}' in {name} is not an identifier of {platform.label}"
             + (f", and so are {len(strange) - 1} more" if len(strange) > 1 else ""),
             "copy identifiers as the platform shows them, one per line",
             field=field,

@@ -142,7 +142,7 @@ def judges_of(
         judges.append(RelevanceJudge(name, name.capitalize(), explained, relevant, relevant.sum(axis=1), has_judged))
 
     if gold.any():
-        add("maker", "right is what the maker of the avatar marked", gold, everything)
+        add("maker", "an answer is right if the maker of the avatar marked it", gold, everything)
     if crowd is not None:
         means = crowd.matrix(query_set.queries, n_answers)
         if np.isnan(means).all():
@@ -150,9 +150,9 @@ def judges_of(
             raise DialometerError("no rating belongs to a question of these dialogues", remedy=remedy)
         is_rated: Marks = np.asarray((~np.isnan(means)).any(axis=1))
         good = crowd_approves(means, threshold)
-        add("crowd", f"right is an answer with a mean rating of {threshold:g} or more", good, is_rated)
+        add("crowd", f"an answer is right if its mean rating is {threshold:g} or more", good, is_rated)
         if gold.any():
-            either = "right is what the maker marked or the crowd rated well; questions the crowd judged"
+            either = "an answer is right if the maker marked it or the crowd rated it well; only questions that the crowd judged"
             add("both", either, gold | good, is_rated)
     if not judges:
         remedy = "mark right answers in the dialogues, or give ratings with --crowd"

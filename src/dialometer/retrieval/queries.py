@@ -191,7 +191,7 @@ def user_turns(dialogue: Dialogue) -> Iterator[tuple[int, int, Turn]]:
 def _unknown(text: str, kb: KnowledgeBase, file: str, line: int, dialogue: str) -> Problem:
     shown = text if len(text) <= 60 else f"{text[:59]}…"
     return Problem(
-        f"'{shown}' in '{dialogue}' is marked as right but is no answer of the knowledge base",
+        f"'{shown}' in '{dialogue}' is marked as right but is not an answer of the knowledge base",
         remedy=_nearest(text, kb),
         file=file,
         line=line,

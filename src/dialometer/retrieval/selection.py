@@ -86,7 +86,7 @@ def _options(text: str) -> dict[str, Any]:
         key, sign, value = part.partition("=")
         if not sign:
             remedy = "write name:option=value, as in ranker:negatives=100"
-            raise DialometerError(f"'{part}' is no option", remedy=remedy)
+            raise DialometerError(f"'{part}' is not an option", remedy=remedy)
         try:
             options[key.strip()] = json.loads(value)
         except ValueError:

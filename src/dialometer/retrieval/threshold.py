@@ -50,7 +50,7 @@ class Calibration:
     n_questions: int
     curve: tuple[ThresholdPoint, ...] = ()
     right_of_surest: float | None = None
-    """Of the four fifths of the questions that it is surest of, the share answered rightly; None in older files."""
+    """Of the four fifths of the questions that it is surest of, the share answered correctly; None in older files."""
 
     def confidence(self, ranking: RankedAnswers) -> Floats:
         """Probability that each first answer is right; 0 where nothing was retrieved."""
@@ -94,7 +94,7 @@ def calibrate(ranking: RankedAnswers, is_right: Marks, *, cost_of_wrong: float =
     if len(is_right) < FEWEST or is_right.all() or not is_right.any():
         raise NotEnoughData(
             f"{int(is_right.sum())} right first answers of {len(is_right)}: too little to estimate confidence",
-            remedy=f"give at least {FEWEST} questions with marked answers, some answered rightly and some wrongly",
+            remedy=f"give at least {FEWEST} questions with marked answers, some answered correctly and some not",
         )
     whole = _fit(ranking, is_right, cost_of_wrong)
     confidence = _unseen(ranking, is_right, cost_of_wrong, seed)
@@ -166,7 +166,7 @@ def right_of_surest(confidence: Floats, is_right: Marks) -> float:
 
 FEWEST_ANSWERED = 5
 """Answered questions below which a share of them is not drawn: it would jump up and down by chance."""
-ANSWERED, RIGHT = "Questions answered", "Of those answered rightly"
+ANSWERED, RIGHT = "Questions answered", "Of those answered correctly"
 
 
 def trade_off_spec(calibration: Calibration) -> dict[str, object]:
@@ -204,8 +204,8 @@ def trade_off_inline(calibration: Calibration) -> tuple[str, str]:
     spec = trade_off_spec(calibration)
     chosen = next(point for point in calibration.curve if point.threshold == calibration.threshold)
     alt = (
-        f"Share of questions answered and share of those answered rightly, by threshold. At {calibration.threshold:.2f}: "
-        f"{100 * chosen.answered:.0f}% answered, {100 * chosen.right_of_answered:.0f}% of those rightly."
+        f"Share of questions answered and share of those answered correctly, by threshold. At {calibration.threshold:.2f}: "
+        f"{100 * chosen.answered:.0f}% answered, {100 * chosen.right_of_answered:.0f}% of those correctly."
     )
     wide = for_page(draw_svg(spec, where="trade-off curve"), prefix="curve-wide-", alt=alt)
     narrow = for_page(draw_svg(narrow_form(spec) or spec, where="trade-off curve"), prefix="curve-narrow-", alt=alt)

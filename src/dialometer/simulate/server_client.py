@@ -124,7 +124,7 @@ class ServerClient:
                     raise ServerRefused(
                         f"the server does not answer ({type(error).__name__})",
                         where=str(self._client.base_url),
-                        remedy="see whether it runs and the address is right",
+                        remedy="check that it runs and that the address is right",
                     ) from error
             else:
                 if response.status_code not in (429, 503) or is_last:

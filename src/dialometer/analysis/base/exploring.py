@@ -143,5 +143,5 @@ def _bound(choice: DataChoice) -> float:
         return float(choice.value)
     except ValueError:
         raise DialometerError(
-            f"'{choice.value}' is no number", where=f"--only '{choice}'", remedy="such as age>=30"
+            f"'{choice.value}' is not a number", where=f"--only '{choice}'", remedy="such as age>=30"
         ) from None

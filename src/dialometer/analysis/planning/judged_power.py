@@ -39,7 +39,7 @@ TASTE_SHARE = 0.05
 MOST_AGREEMENT = 0.97
 FEWEST_PAIRED = 20
 """Things that people and judges must have judged in common before their agreement is planned with."""
-PEOPLE, BOTH = "people alone", "with the judge"
+PEOPLE, BOTH = "raters alone", "with the judge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def answer_words(power: JudgedPower) -> str:
     tried_most = power.points[-1].n
     if both is None:
         return f"Not even {tried_most:,} human judgments reach {goal}, with or without this judge."
-    without = f"people alone need {alone:,}" if alone is not None else f"people alone need more than {tried_most:,}"
+    without = f"raters alone need {alone:,}" if alone is not None else f"raters alone need more than {tried_most:,}"
     if alone is not None and alone - both <= max(2, 0.05 * alone):
         return f"The judge saves next to nothing: about {alone:,} human judgments reach {goal} either way."
     return f"With this judge {both:,} human judgments reach {goal}; {without}."
@@ -228,9 +228,9 @@ def judged_report(study: Study, power: JudgedPower, source: str) -> Report:
     plan = power.plan
     columns = (
         Column("judgments", "Human judgments", "count"),
-        Column("people", "Power, people alone", "percent_estimate", 0),
+        Column("people", "Power, raters alone", "percent_estimate", 0),
         Column("both", "Power with the judge", "percent_estimate", 0),
-        Column("half_people", "Half width, people alone", "number"),
+        Column("half_people", "Half width, raters alone", "number"),
         Column("half_both", "Half width with the judge", "number"),
         Column("worth", "Worth so many judgments", "count"),
     )
@@ -250,7 +250,7 @@ def judged_report(study: Study, power: JudgedPower, source: str) -> Report:
     shown = ", ".join(
         f"{p.n}: {percent(p.power[PEOPLE].value)} and {percent(p.power[BOTH].value)}" for p in power.points
     )
-    alt = f"Power by the number of human judgments, people alone and with the judge. {shown}."
+    alt = f"Power by the number of human judgments, raters alone and with the judge. {shown}."
     figure = Figure("judged_power_curve", "Power over the number of human judgments", spec, alt)
     why = "each simulated study is estimated as the report does it: people corrected by the judge"
     return Report(

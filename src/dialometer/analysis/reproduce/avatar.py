@@ -158,7 +158,7 @@ def _table(ranks: Mapping[str, RelevantRanks], used: Mapping[str, Retriever]) ->
         shown.add(published)
         rows.append(GridRow(label, _as_published(own), PUBLISHED.get(published, ()), published))
     rows += [GridRow(name, other=values) for name, values in PUBLISHED.items() if name not in shown]
-    return PublishedTable("Retrievers by measure, percent", CITATION, COLUMNS, tuple(rows))
+    return PublishedTable("Retrievers by metric, percent", CITATION, COLUMNS, tuple(rows))
 
 
 def _as_published(ranks: RelevantRanks) -> tuple[float, ...]:

@@ -44,7 +44,7 @@ def add_to(app: typer.Typer) -> None:
     @with_option_groups
     def evaluate(
         bots: Annotated[
-            list[str], typer.Argument(metavar="BOT…", help="Bots, as PATH or NAME=PATH.", show_default=False)
+            list[str], typer.Argument(metavar="BOT", help="Bots, as PATH or NAME=PATH.", show_default=False)
         ],
         corpus: Annotated[Path, typer.Option("--corpus", help="The corpus they were trained on.")],
         split: Annotated[str, typer.Option("--split", help="train, validation or test.")] = "test",

@@ -21,7 +21,7 @@ def add_to(app: typer.Typer) -> None:
     def prepare(
         files: Annotated[
             list[Path],
-            typer.Argument(metavar="FILE…", help="Dialogues, in any format that is read.", show_default=False),
+            typer.Argument(metavar="FILE", help="Dialogues, in any format that is read.", show_default=False),
         ],
         out: Annotated[Path, typer.Option("--out", help="New folder for the prepared corpus.")],
         format: Annotated[str, typer.Option("--format", help="Format of the files, where it is not recognised.")] = "",

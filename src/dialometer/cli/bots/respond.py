@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
     @with_option_groups
     def respond(
         bots: Annotated[
-            list[str], typer.Argument(metavar="BOT…", help="Bots, as PATH or NAME=PATH.", show_default=False)
+            list[str], typer.Argument(metavar="BOT", help="Bots, as PATH or NAME=PATH.", show_default=False)
         ],
         items: Annotated[
             Path, typer.Option("--items", help="Items with contexts, a prepared corpus, or a file of dialogues.")

@@ -133,11 +133,11 @@ def _sizes(entries: list[str]) -> dict[str, Any]:
     for entry in entries:
         name, _, value = entry.partition("=")
         if name.strip() in ("cell", "attention"):
-            raise DialometerError(f"'{entry}' is no size", where="--size", remedy=f"write --{name.strip()} {value}")
+            raise DialometerError(f"'{entry}' is not a size", where="--size", remedy=f"write --{name.strip()} {value}")
         try:
             sizes[name.strip()] = float(value) if name.strip() == "dropout" else int(value)
         except ValueError as error:
-            raise DialometerError(f"'{entry}' is no size", where="--size", remedy="write hidden=256") from error
+            raise DialometerError(f"'{entry}' is not a size", where="--size", remedy="write hidden=256") from error
     return sizes
 
 

@@ -36,7 +36,7 @@ def add_to(app: typer.Typer) -> None:
         ] = None,
         once: Annotated[bool, typer.Option("--once", help="Make the reports, leave them there, and end.")] = False,
     ) -> None:
-        """Show dialometer at work: a study to take part in, a dashboard that fills, and reports of four lines of work.
+        """Show dialometer at work: a study to take part in, a dashboard that fills, and four reports.
 
         Everything is in a temporary folder, which is removed when Ctrl+C ends the demo; --once leaves it.
         """
@@ -109,7 +109,7 @@ def _serve(folder: Path, port: int, *, is_opened: bool) -> None:
     )
     if has_chat:
         results.print(f"A live chat    [bold]{address}{CHAT}/[/]  with a small language model", soft_wrap=True)
-    results.print("Reports of four lines of work are made meanwhile. Ctrl+C ends the demo and removes its folder.")
+    results.print("Four reports are being made meanwhile. Ctrl+C ends the demo and removes its folder.")
     results.file.flush()
     # Half of the machine, so that the pages stay quick.
     maker.make_all_in_background(max(1, (os.cpu_count() or 2) // 2))

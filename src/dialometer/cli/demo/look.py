@@ -93,7 +93,7 @@ def _show_talk(result: dict[str, Any]) -> None:
 
 def _show_forms(result: dict[str, Any]) -> None:
     if result.get("read_as"):
-        _print(f"Form: {', '.join(result['read_as'])}")
+        _print(f"Read as: {', '.join(result['read_as'])}")
 
 
 def _show_list(title: str, entries: list[str]) -> None:
@@ -206,7 +206,7 @@ def _show_table(file: Path, result: dict[str, Any]) -> None:
 
     shown = escape(str(file))
     is_asked = {"question", "expected_answer"} <= set(result["columns"])
-    kind = "questions with expected answers" if is_asked else "a table that is no file of dialogues"
+    kind = "questions with expected answers" if is_asked else "a table, not a file of dialogues"
     kind = kind if result["ratings"] is None else "a table of ratings"
     _print(f"[bold]{escape(file.name or str(file))}[/]: {kind}")
     _show_forms(result)

@@ -55,7 +55,9 @@ def add_to(app: typer.Typer) -> None:
         splits: Annotated[
             int | None,
             typer.Option(
-                "--splits", min=1, help="Grouped splits (5 if not given); with --pairs, dealings of the pairs (1)."
+                "--splits",
+                min=1,
+                help="Grouped splits (5 if not given); with --pairs, random divisions of the pairs (1).",
             ),
         ] = None,
         seeds: Annotated[int, typer.Option("--seeds", min=1, help="Trainings of each row on each split.")] = 1,

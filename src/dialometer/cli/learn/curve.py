@@ -60,7 +60,9 @@ def add_to(app: typer.Typer) -> None:
         splits: Annotated[
             int | None,
             typer.Option(
-                "--splits", min=1, help="Splits by user (10 if not given); with --pairs, dealings of the pairs (1)."
+                "--splits",
+                min=1,
+                help="Splits by user (10 if not given); with --pairs, random divisions of the pairs (1).",
             ),
         ] = None,
         is_length_matched: Annotated[

@@ -59,11 +59,11 @@ def add_to(app: typer.Typer) -> None:
         source: RatingOptions,
         as_json: AsJson = False,
     ) -> None:
-        """Measure the best recipe, its parts and what it has to beat, in domain and out of it.
+        """Measure the best recipe, its parts and the methods it has to beat, in its own domain and in others.
 
-        Every evaluator learns from the same training dialogues and chooses its settings on them. Tested are new users (or
-        new blocks of neighbouring dialogues), then a whole file that was held out, then a whole bot; where bots have no
-        names, dialogues are grouped by the bot's style of writing. Run again, it continues where it was.
+        Every evaluator learns from the same training dialogues and chooses its settings on them. It is tested on new users (or
+        new blocks of neighbouring dialogues), then on a whole file that was held out, then on a whole bot; where bots have no
+        names, dialogues are grouped by the bot's style of writing. Run it again after an interruption: it continues.
 
         With **--evaluator**, an evaluator trained elsewhere is measured on these ratings before you rely on it.
         """

@@ -25,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
         scores: Annotated[
             Path | None,
             typer.Argument(
-                metavar="[SCORES]",
+                metavar="SCORES",
                 help="CSV with id, score and, where an item shows several systems, system; as 'learn score --out' writes. "
                 "Without it, an evaluator is trained on the study's own ratings, in folds.",
                 show_default=False,
@@ -51,8 +51,8 @@ def add_to(app: typer.Typer) -> None:
         """Store scores of a learned evaluator or of an LLM judge as a model's judgments; the report compares them with human raters.
 
         Without SCORES an evaluator is trained on the study's own ratings. It is trained in folds over the items, and every item is
-        scored by a model that did not see its ratings (cross-fitting), so that raters can be corrected by it. Given scores
-        that do not lie within the criterion's scale keep their order only: they are laid over the ratings that human raters gave.
+        scored by a model that did not see its ratings (cross-fitting), so that raters can be corrected by it. Of given scores
+        that are not within the criterion's scale only the order is used: they are mapped to the ratings that human raters gave.
         """
         from dialometer.cli.console import results
         from dialometer.learned.store_in_study import read_scores, store_judge

@@ -53,7 +53,7 @@ def add_to(app: typer.Typer) -> None:
         as_json: AsJson = False,
         speakers: Speakers = None,  # noqa: ARG001 - holds while the verb runs
     ) -> None:
-        """Score dialogues. A score of 0 is a typical training dialogue; a difference is the log of the odds to be better.
+        """Score dialogues. A score of 0 is a typical training dialogue; a difference is the log odds of being better.
 
         The deviation says how far the evaluator's models differ, or how unsure an evaluator of the best recipe is; it is empty
         for a single model of the published one. The familiarity, in the file, is the share of the variance of a dialogue's

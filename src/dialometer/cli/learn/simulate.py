@@ -49,6 +49,6 @@ def add_to(app: typer.Typer) -> None:
 
         shares = ", ".join(f"{point}: {counts[point] / len(talks):.0%}" for point in range(1, 6))
         results.print(
-            f"{len(talks):,} dialogues of {n_users:,} users, {n_careless:,} rated without care. Ratings: {shares}."
+            f"{len(talks):,} dialogues of {n_users:,} users, {n_careless:,} rated carelessly. Ratings: {shares}."
         )
         results.print(f"They are in {out}", soft_wrap=True)

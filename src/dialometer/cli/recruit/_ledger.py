@@ -99,7 +99,7 @@ def read_bonuses(file: Path, study: Study, folder: Path, database: str) -> dict[
             continue
         amount = _amount(amount_text)
         if amount is None:
-            problems.append(Problem(f"'{amount_text}' is no amount", "such as 1.50", str(file), line))
+            problems.append(Problem(f"'{amount_text}' is not an amount", "such as 1.50", str(file), line))
         elif person in amounts:
             problems.append(Problem(f"'{rater}' is listed twice", "give one amount", str(file), line))
         else:
@@ -122,7 +122,7 @@ def pay_bonuses(
         raise DialometerError(
             f"this list is noted as {noted['state']}",
             where=str(ledger.file),
-            remedy="look on the platform what was paid; list only what is still owed",
+            remedy="check on the platform what was paid; list only what is still owed",
         )
     entry: dict[str, Any] = {"sha256": digest, "file": file.name, "state": "begun", "payments": []}
     ledger.note_payment(entry)

@@ -117,7 +117,7 @@ def draft(
     numbers = protocol(study)
     chosen = [device.strip() for device in devices.split(",") if device.strip()]
     if not chosen or set(chosen) - {"desktop", "tablet", "mobile"}:
-        raise DialometerError(f"'{devices}' are no devices", remedy="some of desktop,tablet,mobile")
+        raise DialometerError(f"'{devices}' are not devices", remedy="some of desktop,tablet,mobile")
     platform = _platform_class(context)(study.spec.recruitment)
     payload = platform.draft_of(
         study, url, minutes=numbers.minutes_per_rater, n_places=places or numbers.n_raters, devices=chosen
@@ -278,7 +278,7 @@ def _review(
 def return_(
     context: typer.Context,
     folder: StudyDir,
-    submission: Annotated[list[str], typer.Argument(metavar="SUBMISSION…", help="Ids of submissions.")],
+    submission: Annotated[list[str], typer.Argument(metavar="SUBMISSION", help="Ids of submissions.")],
     reason: Annotated[
         list[str], typer.Option("--reason", help="What the rater reads. Repeat for more.", show_default=False)
     ],

@@ -24,7 +24,9 @@ def _address(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise DialometerError(
-            f"'{text}' is no address that raters can open", where="--url", remedy="such as https://study.example.org"
+            f"'{text}' is not an address that raters can open",
+            where="--url",
+            remedy="such as https://study.example.org",
         )
     return text
 
@@ -200,7 +202,7 @@ def links(
 
 def adjudicators(
     folder: StudyDir,
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names of the adjudicators.", show_default=False)],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Names of the adjudicators.", show_default=False)],
     url: Address,
     days: Annotated[int, typer.Option("--days", min=0, help="Days that the links are valid; 0 for no limit.")] = 0,
     database: Database = "",

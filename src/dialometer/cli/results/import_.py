@@ -210,7 +210,7 @@ def _print_file(file: ImportedFile, zeros: str, *, is_dry_run: bool) -> None:
     if used:
         table.add_row("  columns", escape("; ".join(used)))
     if file.form:
-        table.add_row("  form", escape(", ".join(file.form)))
+        table.add_row("  read as", escape(", ".join(file.form)))
     for assumption in file.assumed:
         table.add_row("  [yellow]assumed[/]", escape(assumption))
     if file.unread:

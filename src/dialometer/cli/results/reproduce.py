@@ -26,7 +26,8 @@ def add_to(app: typer.Typer) -> None:
     """Adds the verb."""
 
     @app.command(
-        name="reproduce", epilog="Example: dialometer reproduce guerini. Exit code 1 when a number is outside."
+        name="reproduce",
+        epilog="Example: dialometer reproduce guerini. Exit code 1 when a number is outside its tolerance.",
     )
     def reproduce_(
         name: Name,

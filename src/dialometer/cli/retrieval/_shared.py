@@ -152,7 +152,7 @@ def avatar_of(
     if kb_or_avatar.is_dir():
         if not is_saved(kb_or_avatar):
             remedy = "name a knowledge base, or a folder that 'dialometer retrieval train --out' wrote"
-            raise DialometerError("no trained retriever is kept here", where=str(kb_or_avatar), remedy=remedy)
+            raise DialometerError("there is no trained retriever here", where=str(kb_or_avatar), remedy=remedy)
         fitted = load_retriever(kb_or_avatar, work)
         calibration = read_calibration(kb_or_avatar)
         avatar = None

@@ -149,7 +149,7 @@ def _crowd_of_study(folder: Path, kb: KnowledgeBase, query_set: QuerySet, databa
     study = open_study(folder)
     if study.spec.items.kind != "candidate":
         remedy = "name a study that 'dialometer retrieval pool' wrote"
-        raise DialometerError("the items of this study are no candidate answers", where=str(folder), remedy=remedy)
+        raise DialometerError("the items of this study are not candidate answers", where=str(folder), remedy=remedy)
     with open_store(folder, database, create=False) as store:
         data = load_data(study, store)
     criterion = study.spec.criteria[0]

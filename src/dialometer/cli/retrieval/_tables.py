@@ -57,7 +57,7 @@ def show_evaluation(evaluation: Evaluation, labels: Mapping[str, str], by_group:
     results.print("\n[bold]Definitions[/]")
     for name, text in DEFINITIONS.items():
         results.print(f"  {name:<5} {text}", soft_wrap=True)
-    results.print(f"\n[bold]Where measures mislead.[/] {MISLEADING}", soft_wrap=True)
+    results.print(f"\n[bold]Where metrics mislead.[/] {MISLEADING}", soft_wrap=True)
 
 
 def show_failed(failed: Mapping[str, Sequence[FailedQuestion]], labels: Mapping[str, str], file: Path | None) -> None:

@@ -49,9 +49,9 @@ def add_to(app: typer.Typer) -> None:
         """Write a study in which raters judge the union of the retrievers' first answers.
 
         Three turns of the dialogue, beginning with a question, then the candidate as the fourth; right answers are among
-        them as quality checks; raters judge as many as they like. Random answers are excluded unless named.
-        Then: dialometer check, serve, report, and dialometer retrieval evaluate --crowd. Ratings that were made elsewhere
-        come in by --rated and then dialometer import.
+        them as quality checks; raters judge as many as they like. Random answers are included only if named.
+        Then: dialometer check, serve, report, and dialometer retrieval evaluate --crowd. For ratings that were
+        collected elsewhere, use --rated, and then dialometer import.
         """
         from dialometer.cli.console import working
         from dialometer.cli.retrieval._shared import read_both, read_learn_from

@@ -76,7 +76,7 @@ def add_to(app: typer.Typer) -> None:
             if folds and selected.is_trained:
                 _keep(train_retriever(kb, selected, lessons, work, n_folds=0), out)
                 errors.print(
-                    f"A first version is saved in {out}. Cross-validation goes on to find how sure it must be."
+                    f"A first version is saved in {out}. Cross-validation continues, to find the confidence at which it should answer."
                 )
             trained = train_retriever(
                 kb,

@@ -167,7 +167,9 @@ def extra_fields(entries: Sequence[str]) -> dict[str, Any]:
     for text in entries:
         key, is_there, value = text.partition("=")
         if not is_there or not key.strip():
-            raise DialometerError(f"'{text}' is no key=value", where="--extra", remedy="write --extra top_p=0.9")
+            raise DialometerError(
+                f"'{text}' is not of the form key=value", where="--extra", remedy="write --extra top_p=0.9"
+            )
         try:
             fields[key.strip()] = json.loads(value)
         except ValueError:

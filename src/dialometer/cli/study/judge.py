@@ -57,7 +57,7 @@ def add_to(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option(
                 "--extra",
-                help="A further field of every request as key=value, in JSON where it is no text; key=null takes a field out.",
+                help="A further field of every request as key=value, in JSON unless it is text; key=null removes a field.",
                 show_default=False,
             ),
         ] = None,

@@ -24,7 +24,9 @@ def _numbers(text: str, name: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or numbers[0] < 1:
-        raise DialometerError(f"'{text}' is no list of numbers for {name}", remedy=f"write for example {name} 20,40,80")
+        raise DialometerError(
+            f"'{text}' is not a list of numbers for {name}", remedy=f"write for example {name} 20,40,80"
+        )
     return numbers
 
 
@@ -98,7 +100,7 @@ def add_to(app: typer.Typer) -> None:
         address: Address = "",
         out: Annotated[Path | None, typer.Option("--out", help="Folder for the report; DIR/power by default.")] = None,
         shows_lines: Annotated[
-            bool, typer.Option("--progress", help="Write how far it is line by line, for other programs.")
+            bool, typer.Option("--progress", help="Print the progress line by line, for other programs.")
         ] = False,
         as_json: AsJson = False,
     ) -> None:

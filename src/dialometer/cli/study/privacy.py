@@ -70,7 +70,8 @@ def _withdraw(store: Store, folder: Path, code: str, at_ms: int, *, is_sure: boo
     session_id = store.withdrawals.session_of_code(code)
     if session_id is None:
         raise DialometerError(
-            f"no session of this study has the code '{code}'", remedy="compare it sign by sign; is it the right study?"
+            f"no session of this study has the code '{code}'",
+            remedy="compare it character by character; is it the right study?",
         )
     is_new = store.sessions.get(session_id).state != "withdrawn"
     if is_new:

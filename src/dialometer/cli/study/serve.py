@@ -37,9 +37,7 @@ def add_to(app: typer.Typer) -> None:
     def serve_(
         folders: Annotated[
             list[Path],
-            typer.Argument(
-                metavar="DIR...", help="A study, several, or the folder that holds them.", show_default=False
-            ),
+            typer.Argument(metavar="DIR", help="A study, several, or the folder that holds them.", show_default=False),
         ],
         host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
         port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
@@ -199,7 +197,7 @@ def add_to(app: typer.Typer) -> None:
 
         log_level = log_level or ("warning" if sys.stderr.isatty() else "info")
         if log_level not in ("debug", "info", "warning", "error"):
-            raise DialometerError(f"'{log_level}' is no log level", remedy="debug, info, warning or error")
+            raise DialometerError(f"'{log_level}' is not a log level", remedy="debug, info, warning or error")
         study_folders = _study_folders(folders, database, accounts)
         agents = _agent_access(study_folders, agent_variables, agent_addresses, agent_folders)
         studies = {
@@ -363,7 +361,7 @@ def _clean_root(path: str) -> str:
 
     clean = path.strip().rstrip("/")
     if clean and (not clean.startswith("/") or any(not part.isprintable() or part in ' ;,\\"' for part in clean)):
-        raise DialometerError(f"'{path}' is no path", remedy="such as --root-path /films")
+        raise DialometerError(f"'{path}' is not a path", remedy="such as --root-path /films")
     return clean
 
 

@@ -146,7 +146,7 @@ def _language_shares(study: Study, text: str) -> dict[str, float] | None:
         if language not in known or not 0 < shares[language] < float("inf"):
             remedy = f"write {','.join(f'{entry}=1' for entry in known)}, with the shares you want"
             raise DialometerError(
-                f"'{part}' is no share of one of the study's languages", where="--languages", remedy=remedy
+                f"'{part}' is not a share of one of the study's languages", where="--languages", remedy=remedy
             )
     return shares or None
 
@@ -241,12 +241,12 @@ def _print_progress(progress: SimulationProgress, *, as_json: bool = False) -> N
         return
     if progress.n_arrived and not progress.n_screens:
         results.print(
-            f"\nThese {progress.n_arrived} raters had been here before: nothing new. Ask for more with --raters."
+            f"\nThese {progress.n_arrived} raters have already taken part: nothing new. Ask for more with --raters."
         )
     else:
         stored = JudgmentCounts(progress.n_judgments, practice=progress.n_practice)
-        came = "1 rater" if progress.n_arrived == 1 else f"{progress.n_arrived} raters"
-        results.print(f"\n{stored} stored, {came} came, {progress.n_left} left early.")
+        raters = "1 rater" if progress.n_arrived == 1 else f"{progress.n_arrived} raters"
+        results.print(f"\n{stored} stored, {raters} took part, {progress.n_left} left early.")
     if progress.n_refused:
         results.print(f"{progress.n_refused} more found no free slot.")
 

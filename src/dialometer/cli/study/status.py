@@ -206,4 +206,4 @@ def _valid(counts: dict[str, int], wanted: object) -> str:
     """How many finished and count, as the dashboard says it."""
     of = f" of {wanted} wanted" if wanted else ""
     excluded = f"; {counts['excluded']:,} excluded" if counts["excluded"] else ""
-    return f"finished and count: {counts['valid']:,}{of}{excluded}"
+    return f"finished and counted: {counts['valid']:,}{of}{excluded}"

@@ -21,7 +21,7 @@ def add_to(app: typer.Typer) -> None:
 
     @app.command(name="verify", epilog="Example: dialometer verify my-study")
     def verify(folder: StudyDir, database: Database = "", as_json: AsJson = False) -> None:
-        """Check a study's data: the file, gaps, doubled answers, loose rows, and every acknowledged screen.
+        """Check a study's data: the file, gaps, duplicate answers, orphaned rows, and every acknowledged screen.
 
         Reads everything and changes nothing, also while the server runs. Ends with status 1 if anything is wrong.
         """

@@ -45,7 +45,9 @@ def _analysis_is_possible(c: Checker) -> None:
         if len(starts) < 2 or any(low >= high for low, high in pairwise(starts)):
             c.add(path, "groups need at least two beginnings, in rising order", "write them as [18, 25, 35, 50]")
         if name in questions and name not in analysis.subgroups:
-            c.add(path, f"'{name}' is no subgroup, so its groups are not used", f"add '{name}' to analysis.subgroups")
+            c.add(
+                path, f"'{name}' is not a subgroup, so its groups are not used", f"add '{name}' to analysis.subgroups"
+            )
 
 
 def _direction_fits(c: Checker, comparison: Comparison, path: Path, names: Sequence[str]) -> None:
@@ -110,7 +112,7 @@ def margin_problem(scale: Scale, margin: float) -> tuple[str, str] | None:
     """Why a margin cannot be one on this scale, and what to write instead; None where it can."""
     if not scale.is_numeric:
         if scale.choice_form is not None and margin >= (1 if scale.choice_form == "ends" else 0.5):
-            return f"a margin of {margin:g} is no share of choices", "write 0.1 for ten percentage points"
+            return f"a margin of {margin:g} is not a share of choices", "write 0.1 for ten percentage points"
     elif scale.unit == "log":
         if margin <= 1:
             return f"magnitudes are compared by ratios: a margin of {margin:g}", "use a ratio above 1, such as 1.25"

@@ -63,7 +63,7 @@ def _check_answer(c: Checker, path: Path, scale: str, value: object) -> None:
     try:
         parsed = c.spec.scales[scale].parse(value)
     except AnswerError as error:
-        c.add(path, f"'{value}' is no possible answer on the scale '{scale}'", error.message)
+        c.add(path, f"'{value}' is not a possible answer on the scale '{scale}'", error.message)
         return
     if parsed != value:
         c.add(path, f"'{value}' is stored as {parsed!r} on the scale '{scale}'", f"write {parsed!r}")

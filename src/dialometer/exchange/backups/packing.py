@@ -98,7 +98,7 @@ def make_backup(
         raise DialometerError(
             f"the backup cannot be written: {error.strerror}",
             where=str(target),
-            remedy="see whether the folder can be written and the disk has room, or name another file with --to",
+            remedy="check that the folder can be written and the disk has room, or name another file with --to",
         ) from error
     finally:
         part.unlink(missing_ok=True)
@@ -217,7 +217,7 @@ def _unpack(packed: zipfile.ZipFile, file: Path, folder: Path) -> dict[str, Any]
         manifest = json.loads(read_entry(packed, MANIFEST, allowance)) if is_small else None
     if not _is_manifest(manifest):
         raise DialometerError(
-            "this is no backup of a study", where=str(file), remedy="make one with 'dialometer backup DIR'"
+            "this is not a backup of a study", where=str(file), remedy="make one with 'dialometer backup DIR'"
         )
     if manifest[MARK] != FORMAT_VERSION:
         raise DialometerError(

@@ -77,7 +77,9 @@ class CandidateColumns:
     def _rank(self, cells: Cells, column: str, line: int) -> int:
         number = self._number(cells, column, line)
         if number and (number != int(number) or number < 1):
-            self.cell.intake.wrong(line, f"'{cells[column]}' is no rank", "ranks are whole numbers, 1 or more", column)
+            self.cell.intake.wrong(
+                line, f"'{cells[column]}' is not a rank", "ranks are whole numbers, 1 or more", column
+            )
             return 0
         return int(number)
 
@@ -93,5 +95,5 @@ class CandidateColumns:
             number = math.nan
         if math.isfinite(number):
             return number
-        self.cell.intake.wrong(line, f"'{text}' is no number", "give a number, or leave the cell empty", column)
+        self.cell.intake.wrong(line, f"'{text}' is not a number", "give a number, or leave the cell empty", column)
         return 0.0

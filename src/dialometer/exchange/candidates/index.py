@@ -49,7 +49,7 @@ class CandidateIndex:
         items = next(iter(matches.values()), {})
         if not items:
             remedy = "add it to the items (dialometer retrieval pool --rated FILE pools every answer that a file rates)"
-            return Mismatch(f"'{_shown(answer)}' is no candidate for '{_shown(question)}'", remedy, "answer")
+            return Mismatch(f"'{_shown(answer)}' is not a candidate for '{_shown(question)}'", remedy, "answer")
         if len(items) > 1:
             remedy = "name the answer by its id, or the item: --map item=COLUMN"
             return Mismatch(f"{len(items)} items are the answer '{_shown(answer)}'", remedy, "answer")

@@ -133,7 +133,7 @@ def _manifest(content: bytes, path: Path) -> dict[str, Any]:
         manifest = None
     if not isinstance(manifest, dict) or MARK not in manifest or not isinstance(manifest.get("files"), dict):
         raise DialometerError(
-            "this zip is no archive of a study", where=str(path), remedy="make one with 'dialometer archive DIR'"
+            "this zip is not an archive of a study", where=str(path), remedy="make one with 'dialometer archive DIR'"
         )
     if manifest[MARK] != FORMAT_VERSION:
         raise DialometerError(

@@ -203,7 +203,7 @@ def _checked_files(folder: Path) -> dict[str, Path]:
     manifest = read_manifest(folder)
     if manifest is None:
         remedy = f"give the folder that 'dialometer export' wrote; it has the file {MANIFEST}"
-        raise ImportFileError([unreadable(folder, "this folder is no export", remedy)])
+        raise ImportFileError([unreadable(folder, "this folder is not an export", remedy)])
     changed = changed_files(folder, manifest)
     if changed:
         remedy = "copy the whole folder again; to import what you changed, name the judgments file itself"

@@ -26,7 +26,7 @@ from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
 
 CANCELLED = "skipped annotations"
-NOT_READ = "results of a kind that is no rating"
+NOT_READ = "results of a kind that is not a rating"
 AGAIN = "export the project again, as JSON"
 NO_KEY = f"put {KEY_FILE} beside the file, or export the project as JSON"
 _FLAT = frozenset({"annotator", "annotation_id", "lead_time"})
@@ -67,7 +67,7 @@ class LabelStudio(ImportFormat):
         answers = FormAnswers(intake, read_key(intake.path))
         for number, entry in enumerate(_entries(intake), start=1):
             if not isinstance(entry, dict):
-                intake.wrong(number, "an entry is no object", AGAIN)
+                intake.wrong(number, "an entry is not an object", AGAIN)
             elif set(entry) >= _FLAT and not answers.has_key:
                 intake.wrong(0, "without the form's key nothing says which columns are answers", NO_KEY)
                 return

@@ -82,7 +82,7 @@ def _labels(file: Path, intake: Intake) -> Iterator[tuple[str, str, Any, int]]:
         answered = state.get(LABELS)
         rater = _name(state.get("user_id")) or _name(file.parent.name)
         if not isinstance(answered, dict) or not rater:
-            intake.wrong(record.line, f"this is no file of Potato's (there is no '{LABELS}')", "copy it again")
+            intake.wrong(record.line, f"this is not a file of Potato's (there is no '{LABELS}')", "copy it again")
             continue
         for number, (name, labels) in enumerate(answered.items(), start=1):
             if item := _name(name):

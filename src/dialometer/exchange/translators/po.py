@@ -73,7 +73,7 @@ def _entries(content: str) -> Iterable[tuple[int, dict[str, str]]]:
             continue
         if match is None or not (match[1] or field):
             raise ImportFileError(
-                [Problem("this is no line of a PO file", "msgid or msgstr, and a text in quotes", line=number)]
+                [Problem("this is not a line of a PO file", "msgid or msgstr, and a text in quotes", line=number)]
             )
         if not {"msgctxt", "msgid"} & entry.keys():
             first = number

@@ -32,7 +32,7 @@ def format_of(name: str) -> str:
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
         raise _unreadable(
-            name, f"'{suffix or name}' is no format of translations", did_you_mean(suffix, list(SUFFIXES))
+            name, f"'{suffix or name}' is not a format of translations", did_you_mean(suffix, list(SUFFIXES))
         )
     return SUFFIXES[suffix]
 

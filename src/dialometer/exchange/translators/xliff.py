@@ -47,7 +47,7 @@ def read_xliff(content: str) -> tuple[str, list[TranslatedText]]:
     try:
         root = ElementTree.fromstring(content)  # nosec B314  # no entities, see above
     except ElementTree.ParseError as error:
-        raise _unreadable(f"this is no XML: {error}", "save it again as XLIFF 1.2") from error
+        raise _unreadable(f"this is not XML: {error}", "save it again as XLIFF 1.2") from error
     if root.tag != _tag("xliff") or root.get("version") != VERSION:
         raise _unreadable("this is not XLIFF 1.2", "save it as XLIFF 1.2, or as PO")
     file = root.find(_tag("file"))

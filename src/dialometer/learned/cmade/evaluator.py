@@ -178,5 +178,5 @@ def load_ranknets(folder: Path | str, device: str = "auto") -> RankNetEvaluator:
 def _finite(value: Any) -> float:
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"{value} is no number")
+        raise ValueError(f"{value} is not a number")
     return number

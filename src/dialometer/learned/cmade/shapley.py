@@ -46,7 +46,7 @@ def pair_weights(pairs: Sequence[Pair] | NDArray[np.int64], n_development: int) 
     if is_wrong.any():
         better, worse = numbers[np.argmax(is_wrong)].tolist()
         raise DialometerError(
-            f"the pair ({better}, {worse}) names no two development dialogues", remedy="check the pairs"
+            f"the pair ({better}, {worse}) does not name two development dialogues", remedy="check the pairs"
         )
     preferred, other = (np.bincount(side, minlength=n_development) for side in numbers.T)
     return np.asarray((preferred - other) / len(numbers), dtype=np.float64)

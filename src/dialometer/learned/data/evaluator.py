@@ -105,7 +105,7 @@ def read_about(folder: Path | str) -> dict[str, Any]:
         raise DialometerError("there is no evaluator here", where=str(folder), remedy=remedy) from error
     if not isinstance(content, dict) or content.get("form") != FORM:
         remedy = "train it again, or use the version of dialometer that wrote it"
-        raise DialometerError("this evaluator was written in another form", where=str(path), remedy=remedy)
+        raise DialometerError("this evaluator was written in another format", where=str(path), remedy=remedy)
     return content
 
 

@@ -269,7 +269,7 @@ def _rated(
     given = dialogue.metadata.get(RATING)
     rating = to_number(given)
     if rating is None and not is_missing(given):
-        complain(f"has the rating {given!r}, which is no number", "give a number", "rating")
+        complain(f"has the rating {given!r}, which is not a number", "give a number", "rating")
     elif rating is not None and not scale[0] <= rating <= scale[1]:
         complain(
             f"is rated {rating:g}, outside the scale from {scale[0]:g} to {scale[1]:g}",

@@ -219,7 +219,7 @@ def doubts_section(rated: Sequence[RatedDialogue], verdicts: Sequence[RatingVerd
     for verdict in doubted[:N_LISTED]:
         known = by_id[verdict.id]
         row: tuple[Cell, ...] = (verdict.id, known.bot or "", verdict.rating, verdict.smoothed, _end(known))
-        rows.append((*row, "without care" if truth_of(known)[_CARELESS] else "honestly") if knows else row)
+        rows.append((*row, "carelessly" if truth_of(known)[_CARELESS] else "honestly") if knows else row)
     if knows:
         columns.append(Column("truth", "In truth rated"))
     table = Table(
@@ -251,7 +251,7 @@ def _against_truth(
     right = sum(bool(truth_of(by_id[verdict.id])[_CARELESS]) for verdict in doubted)
     chance = auc(np.array([_distance(verdict) for verdict in verdicts]), careless)
     return (
-        f"The simulation knows who rated without care: {right} of these {len(doubted)} ({write_percent(right / len(doubted))}), "
+        f"The simulation knows who rated carelessly: {right} of these {len(doubted)} ({write_percent(right / len(doubted))}), "
         f"beside {int(careless.sum())} of all {len(careless):,} ({write_percent(careless.mean())}). A careless rating is further "
         f"from what was expected than an honest one in {write_percent(chance)} of cases; many careless ratings happen to be right, "
         "and cannot be found."

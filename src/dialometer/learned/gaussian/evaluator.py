@@ -211,7 +211,7 @@ def _read(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> GaussianEval
         if any(
             part.ndim != 1 or part.dtype.kind not in kinds for part, kinds in zip(parts, ("f", "iu", "iu"), strict=True)
         ):
-            raise ValueError("its words are no sparse table")
+            raise ValueError("its words are not a sparse table")
         words = sparse.csr_matrix(parts, shape=(n, len(side.vocabulary)))
         words.check_format(full_check=True)
         known.append(words)
@@ -237,7 +237,7 @@ def _finite(array: Any, name: str) -> Any:
 
 def _table(numbers: Mapping[str, Any], name: str) -> Any:
     if numbers[name].ndim != 2 or numbers[name].dtype.kind != "f":
-        raise ValueError(f"'{name}' is no table of numbers")
+        raise ValueError(f"'{name}' is not a table of numbers")
     return numbers[name]
 
 
@@ -270,5 +270,5 @@ def _vocabulary(words: Any, numbers: Mapping[str, Any], name: str) -> tuple[dict
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(float(value)):
-        raise ValueError(f"{str(value)[:40]!r} is no number")
+        raise ValueError(f"{str(value)[:40]!r} is not a number")
     return float(value)

@@ -47,7 +47,7 @@ def read_arrays(path: Path, needed: Iterable[str] = ()) -> dict[str, Any]:
 def _array(content: bytes, name: str) -> Any:
     """One array in numpy's own format; raises ValueError."""
     if not content.startswith(_MAGIC) or len(content) < 12:
-        raise ValueError(f"'{name}' is no array")
+        raise ValueError(f"'{name}' is not an array")
     n_length = 2 if content[6] == 1 else 4
     start = 8 + n_length
     n_header = int.from_bytes(content[8:start], "little")
@@ -69,5 +69,5 @@ def _header(text: bytes, name: str) -> tuple[np.dtype[Any], tuple[int, ...], boo
         raise ValueError(f"the header of '{name}' cannot be read") from error
     is_shape = isinstance(shape, tuple) and all(type(size) is int and 0 <= size < 2**48 for size in shape)
     if dtype.kind not in _KINDS or not is_shape or not isinstance(is_fortran, bool) or len(shape) > 8:
-        raise ValueError(f"'{name}' is no array of numbers or texts")
+        raise ValueError(f"'{name}' is not an array of numbers or texts")
     return dtype, shape, is_fortran

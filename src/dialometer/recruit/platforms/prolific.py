@@ -99,7 +99,7 @@ class ProlificApi(PlatformApi):
 
 def _object(content: Any) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise PlatformError("the platform answered with something that is no object", remedy="try again later")
+        raise PlatformError("the platform answered with something that is not an object", remedy="try again later")
     return content
 
 
@@ -259,7 +259,7 @@ def _problems(study: Study, address: str, places: int | None) -> list[Problem]:
     if parts.scheme != "https" or not parts.netloc or parts.query:
         problems.append(
             Problem(
-                f"'{address}' is no address that raters of Prolific can open",
+                f"'{address}' is not an address that raters of Prolific can open",
                 "give the address under which the study is served, such as --url https://study.example.org",
                 "--url",
             )

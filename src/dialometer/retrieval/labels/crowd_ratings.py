@@ -85,13 +85,17 @@ def read_crowd_ratings(
         answer, rating = kb.find(text), _number(value)
         name, why = named.find(question) if queries else (question, None)
         if rating is None:
-            _refuse(problems, f"'{value}' is no number", "give the rating as a number", row.line, "rating")
+            _refuse(problems, f"'{value}' is not a number", "give the rating as a number", row.line, "rating")
         if lenient and (answer is None or why is not None):
             n_left_out += 1
             continue
         if answer is None:
             _refuse(
-                problems, f"'{text[:60]}' is no answer of the knowledge base", "name its id or text", row.line, "answer"
+                problems,
+                f"'{text[:60]}' is not an answer of the knowledge base",
+                "name its id or text",
+                row.line,
+                "answer",
             )
         if why is not None:
             _refuse(problems, *why, row.line, "question")

@@ -39,7 +39,7 @@ def cross_fitted(
     n_groups = int(group.max(initial=-1)) + 1
     if n_folds < 2 or n_groups < n_folds:
         raise NotEnoughData(
-            f"{n_groups} rated items cannot be dealt into {n_folds} folds",
+            f"{n_groups} rated items cannot be divided into {n_folds} folds",
             remedy="collect ratings of more items, or use fewer folds (at least 2)",
         )
     fold = (np.random.default_rng(seed).permutation(n_groups) % n_folds)[group]

@@ -36,7 +36,7 @@ def check_database(store: Store) -> list[Check]:
                 "integrity", problems, "the file is whole" if database.is_sqlite else "the server checks its own pages"
             ),
             problems_or("orphaned rows", orphans, "every row belongs to something"),
-            problems_or("doubled answers", _doubled(connection), "no question has two answers"),
+            problems_or("duplicate answers", _doubled(connection), "no question has two answers"),
             _numbers_of_sessions(connection),
             *(_numbers_of_rows(connection, database, table) for table in (judgments, answers)),
         ]

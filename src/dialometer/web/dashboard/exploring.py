@@ -84,5 +84,5 @@ def _number(text: str) -> str:
     try:
         number = float(text.replace(",", "."))
     except ValueError:
-        raise DialometerError(f"'{text}' is no number", remedy="such as 30") from None
+        raise DialometerError(f"'{text}' is not a number", remedy="such as 30") from None
     return f"{number:g}"

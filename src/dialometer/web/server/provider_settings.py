@@ -43,7 +43,7 @@ class ProviderSettings:
         wrong = [entry for entry in clean if "@" not in entry or entry.endswith("@") or " " in entry]
         if wrong or not clean:
             raise DialometerError(
-                f"'{wrong[0]}' is no address and no domain" if wrong else "nobody may sign in with the provider",
+                f"'{wrong[0]}' is neither an address nor a domain" if wrong else "nobody may sign in with the provider",
                 where="--oidc-allow",
                 remedy="such as ada@example.org, or @example.org for everybody there",
             )

@@ -40,14 +40,16 @@ def judges_of_pool(pool: Pool) -> list[RelevanceJudge]:
     """The maker's labels where there are any, the crowd's, and both together."""
     good = pool.is_judged & crowd_approves(pool.mean, pool.good_from)
     gold = pool.is_gold
-    rated_well = f"right is a candidate whose mean rating is {number(pool.good_from, 1)} or more"
+    rated_well = f"a candidate is right if its mean rating is {number(pool.good_from, 1)} or more"
     crowd = _judge(pool, "crowd", "the crowd", rated_well, good)
     if not gold.any():
         return [crowd]
-    maker = _judge(pool, "maker", "the maker", "right is a candidate that the maker marked as gold", gold)
+    maker = _judge(pool, "maker", "the maker", "a candidate is right if the maker marked it as gold", gold)
     if not np.any(gold & ~good):
         return [maker, crowd]  # what the maker calls right is right for the crowd too
-    either = _judge(pool, "both", "either", "right is what the maker or the crowd calls right", gold | good)
+    either = _judge(
+        pool, "both", "either", "a candidate is right if the maker or the crowd calls it right", gold | good
+    )
     return [maker, crowd, either]
 
 

@@ -73,7 +73,7 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
         text = request.form.get("quota", "").strip()
         quota = request.number("quota")
         if text and quota is None:
-            raise DialometerError(f"'{text[:20]}' is no number", remedy="a whole number, or nothing to lift it")
+            raise DialometerError(f"'{text[:20]}' is not a number", remedy="a whole number, or nothing to lift it")
         if cell is None:
             store.control.set_quota(quota, reason=reason, **who)  # type: ignore[arg-type]
         else:
@@ -81,7 +81,7 @@ def decide(dashboard: Dashboard, request: PageRequest) -> Response:
         limit = "{1}: at most {2} raters." if quota is not None else "{1}: no limit beyond what the study file says."
         message = translated(limit, label or translated("The study"), quota)
     else:
-        raise DialometerError("this is no decision", remedy="go back and choose again")
+        raise DialometerError("there is no such decision", remedy="go back and choose again")
     dashboard.note(request, _LOGGED[what], f"{label}: {reason}" if label else reason)
     dashboard.cache.clear()
     return dashboard.redirect(f"/studies/{running.name}/control", request, message)

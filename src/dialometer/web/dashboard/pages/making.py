@@ -63,7 +63,7 @@ def as_utf8(content: bytes, name: str) -> bytes:
         encoding = encoding_of(io.BytesIO(content))
         return content.decode("utf-8-sig" if encoding == UTF8 else encoding).encode()
     except UnicodeError as error:
-        raise DialometerError(f"'{name}' is no text in a known encoding", remedy="save it as UTF-8") from error
+        raise DialometerError(f"'{name}' is not text in a known encoding", remedy="save it as UTF-8") from error
 
 
 def content_of(folder: Path, name: str) -> bytes:

@@ -173,7 +173,7 @@ def _with_turns(draft: Draft, item: Raw, verb: str, place: int) -> Raw:
 def _draft(dashboard: Dashboard, request: PageRequest) -> Draft:
     draft = draft_of(dashboard, request)
     if draft.kind != "transcript_pair":
-        raise NoStudy("the items of this study are no pairs of transcripts", remedy="go back to its form")
+        raise NoStudy("the items of this study are not pairs of transcripts", remedy="go back to its form")
     return draft
 
 

@@ -44,7 +44,7 @@ def power(dashboard: Dashboard, request: PageRequest) -> Response:
     effect, raters = request.form.get("effect", "0.5").strip(), request.form.get("raters", "").strip()
     if not re.fullmatch(r"\d{1,2}(\.\d{1,3})?", effect) or not _RATERS.fullmatch(raters):
         raise DialometerError(
-            "this is no effect or no list of numbers of raters", remedy="write for example 0.5, and 20, 40, 80"
+            "this is not an effect, or not a list of numbers of raters", remedy="write for example 0.5, and 20, 40, 80"
         )
     options = ["--effect", effect, "--raters", raters, "--simulations", str(N_SIMULATIONS), "--processes", "1"]
     content = _content(folder)

@@ -107,12 +107,12 @@ def draw(numbers: StudyNumbers) -> dict[str, object]:
         ),
         "cells": stacked_bars(
             [BarRow(translated(cell.label), (cell.finished, cell.active), cell.quota) for cell in numbers.cells],
-            (translated("finished and count"), translated("active, not excluded")),
+            (translated("finished and counted"), translated("active, not excluded")),
             translated(
                 "Raters by condition: {1}",
                 "; ".join(
                     translated(
-                        "{1}: {2} finished and count, {3} active, not excluded",
+                        "{1}: {2} finished and counted, {3} active, not excluded",
                         translated(cell.label),
                         cell.finished,
                         cell.active,

@@ -86,7 +86,7 @@ def add(dashboard: Dashboard, request: PageRequest) -> Response:
     study = _study(dashboard, request)
     tag = request.form.get("language", "").strip()
     if not _TAG.fullmatch(tag):
-        raise DialometerError(f"'{tag[:40]}' is no language", remedy="use its code, such as de, fr or pt-BR")
+        raise DialometerError(f"'{tag[:40]}' is not a language", remedy="use its code, such as de, fr or pt-BR")
     known = study.spec.all_languages
     if tag in known:
         raise DialometerError(f"the study has the language '{tag}' already", remedy="choose another one")

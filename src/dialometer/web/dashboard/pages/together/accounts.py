@@ -92,7 +92,7 @@ def change(dashboard: Dashboard, request: PageRequest) -> Response:
         if given:
             message = "{1} is now {2} of {3}.", account.name, translated(given), study
     else:
-        raise DialometerError("this is no change", remedy="go back and choose again")
+        raise DialometerError("there is no such change", remedy="go back and choose again")
     text, *values = message
     dashboard.note(request, "changed an account", filled(text, *values))
     return dashboard.redirect("/accounts", request, translated(text, *values))
