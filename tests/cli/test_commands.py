@@ -154,3 +154,12 @@ def test_help_shows_every_verb_under_a_heading_in_the_order_of_a_study():
     listing = dialometer("--help").stdout
     assert [panel for _, panel in sorted((listing.index(f" {panel} ─"), panel) for panel in PANELS)] == list(PANELS)
     assert verbs.index("new") < verbs.index("check") < verbs.index("serve") < verbs.index("report")
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"),
+    [(("control",), "DIR ACTION [NUMBER]"), (("serve",), "DIR..."), (("learn", "judge"), "DIR [SCORES]")],
+)
+def test_usage_names_arguments_alike(verb, arguments):
+    usage = next(line for line in dialometer(*verb, "--help").stdout.splitlines() if "Usage" in line)
+    assert usage.split("[OPTIONS]")[1].strip().translate({ord("{"): None, ord("}"): None}) == arguments

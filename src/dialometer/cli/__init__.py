@@ -142,13 +142,17 @@ def _explain(error: OSError) -> str:
 
 
 def name_values(command: Any) -> None:
-    """The value of an option in the help: nothing for a switch, NUMBER rather than the name of a type."""
+    """Values in the help: nothing for a switch, NUMBER rather than the name of a type, names of arguments in capitals."""
     for child in getattr(command, "commands", {}).values():
         name_values(child)
     # The library creates --help on demand and keeps it.
     help_option = command.get_help_option(typer.Context(command, **_CONTEXT))
     for parameter in (*command.params, *([help_option] if help_option else ())):
-        if parameter.metavar is None and parameter.param_type_name == "option":
+        if parameter.metavar is not None:
+            continue
+        if parameter.param_type_name == "argument":
+            parameter.metavar = parameter.name.upper()
+        else:
             kind = str(getattr(getattr(parameter, "type_descriptor", None), "annotation", ""))
             word = next((word for part, word in _WORDS.items() if part in kind), None)
             parameter.metavar = "" if parameter.is_flag else word

@@ -246,7 +246,7 @@ def _print_progress(progress: SimulationProgress, *, as_json: bool = False) -> N
     else:
         stored = JudgmentCounts(progress.n_judgments, practice=progress.n_practice)
         raters = "1 rater" if progress.n_arrived == 1 else f"{progress.n_arrived} raters"
-        results.print(f"\n{stored} stored, {raters} took part, {progress.n_left} left early.")
+        results.print(f"\n{stored} stored; {raters}, {progress.n_left} left early.")
     if progress.n_refused:
         results.print(f"{progress.n_refused} more found no free slot.")
 
