@@ -38,7 +38,7 @@ class BrowserForm(PageForm):
         expect(self.page.get_by_role("heading", name="Your items")).to_be_visible()
         examine(self.page, "items")
         self.page.get_by_role("button", name="Use").click()
-        expect(self.page.get_by_text("taken over.")).to_be_visible()
+        expect(self.page.get_by_text("items saved.")).to_be_visible()
 
     def upload(self, file, content):
         self.page.goto(f"{self.url}/dashboard/studies/{self.folder.name}/files")

@@ -165,7 +165,7 @@ def test_what_happens_is_announced(tmp_path, open_page):  # noqa: F811
         come_in(page, served.owner_link())
         page.goto(f"{served.url}/dashboard/studies/draft/form/recruitment")
         page.keyboard.press("Tab")
-        expect(page.get_by_role("link", name="To the content")).to_be_focused()
+        expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
         page.keyboard.press("Enter")
         expect(page.locator("main")).to_be_focused()
         page.get_by_label("Pay cents", exact=True).fill("many")

@@ -317,7 +317,7 @@ def test_versions_are_seen_and_restored(ada, studies_folder):
     assert "changed in the folder" in ada.text
     ada.get("/studies/films/versions/2")
     assert "+ # Shorter" in ada.text
-    assert "Nothing: the file is so now." in ada.text
+    assert "Nothing: this is what the file holds now." in ada.text
     ada.get("/studies/films/versions/1")
     ada.post("/studies/films/versions/1/restore")
     assert path.read_text() == original

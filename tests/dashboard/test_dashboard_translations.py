@@ -59,7 +59,7 @@ def test_texts_are_saved_one_by_one_and_shown_to_raters(ada, folder):
     (folder / "study.yaml").write_text(re.sub(r"^title: .*$", "title: Trains", text, flags=re.MULTILINE))
     ada.get("/studies/films/languages/de")
     assert "1 out of date" in ada.text
-    assert "Still right: save" in ada.text
+    assert "Still correct: save" in ada.text
     ada.post("/studies/films/languages/de", {**row(ada.page, "title"), "text": "Reisen & mehr"})
     assert "0 out of date" in ada.text
 

@@ -231,7 +231,7 @@ def test_rows_with_errors_are_skipped_where_somebody_wants_that(ada, parent):
     assert "rows with errors that are skipped: 1" in ada.text
     assert "Skip the rows" not in ada.text
     ada.post("/studies/likert/add-items", {"use": "1", "skip": "1", "c3": "metadata", "how": "instead"})
-    assert "3 items taken over." in ada.text
+    assert "3 items saved." in ada.text
     assert len(items_in(parent / "likert")) == 3
 
 

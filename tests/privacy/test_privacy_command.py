@@ -163,7 +163,7 @@ def test_what_is_past_its_time_goes(folder, run):
     assert b"PID-named" not in content
     assert b"PID-old" not in content
     assert SECRET.encode() not in content
-    assert "Nothing is past its time" in run("--apply-retention", "--yes").stdout
+    assert "Nothing is past its time limit" in run("--apply-retention", "--yes").stdout
 
 
 def test_a_study_without_a_promise_says_how_to_make_one(folder, run):

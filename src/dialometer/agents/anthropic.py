@@ -22,7 +22,7 @@ ANSWERS = "answers"
 
 @AGENTS.register("anthropic")
 class Anthropic(ChatModel):
-    """A model with Anthropic's messages. These endpoints know no seed, so the same conversation may get another reply."""
+    """A model with Anthropic's messages. These endpoints have no seed, so the same conversation may get another reply."""
 
     base_url: Annotated[str, AfterValidator(is_address)] = Field(
         default="https://api.anthropic.com/v1", description="Address up to /v1."

@@ -51,7 +51,7 @@ class ModelEvent:
 
 
 class ChatModel(Caller):
-    """A language model. Its key is read from the environment variable ``api_key_env``; a server of one's own needs none."""
+    """A language model. Its key is read from the environment variable ``api_key_env``; your own server needs none."""
 
     base_url: Annotated[str, AfterValidator(is_address)] = Field(description="Where the provider or server is.")
     model: str = Field(min_length=1, description="Name of the model, as its provider calls it.")

@@ -16,7 +16,7 @@ from dialometer.model.dialogue import Turn
 
 @AGENTS.register("openai")
 class OpenAI(ChatModel):
-    """A chat model. Its key is read from the environment variable ``api_key_env``; a server of one's own needs none."""
+    """A chat model. Its key is read from the environment variable ``api_key_env``; your own server needs none."""
 
     base_url: Annotated[str, AfterValidator(is_address)] = Field(description="Address up to /v1.")
     api_key_env: str = Field(default="OPENAI_API_KEY", description="Name of the environment variable with the key.")

@@ -70,10 +70,10 @@ class StoppingRule(Part):
         description="Once the predicted chance of deciding it at the planned number of raters is below this, such as 0.1.",
     )
     budget_cents: int | None = Field(
-        default=None, ge=1, description="Once raters have been paid so much, the platform's fee included."
+        default=None, ge=1, description="Once raters have been paid this much, the platform's fee included."
     )
     every: int = Field(
-        default=10, ge=1, description="With looks at any time: checked whenever so many more raters have finished."
+        default=10, ge=1, description="With looks at any time: checked whenever this many more raters have finished."
     )
 
 
@@ -99,7 +99,7 @@ class Analysis(Part):
     )
     judges: JudgedAnalysis | None = Field(
         default=None,
-        description="Judges that correct people's estimates; a name or a list of names suffices. People alone by default.",
+        description="Judges that correct raters' estimates; a name or a list of names suffices. Raters alone by default.",
     )
     correction: Literal["holm", "benjamini-hochberg", "none"] = Field(
         default="holm", description="How p-values of several comparisons are corrected."

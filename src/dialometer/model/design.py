@@ -40,7 +40,7 @@ class Presentation(Part):
         default_factory=dict, description="Criterion to scale, replacing the criterion's own."
     )
     deadline_s: float | None = Field(
-        default=None, gt=0, description="Seconds to answer a screen; later is stored as late."
+        default=None, gt=0, description="Seconds to answer a screen; later answers are stored as late."
     )
     instructions: TextFile | None = Field(
         default=None, description="Markdown file that replaces the study's instructions."

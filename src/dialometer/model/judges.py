@@ -44,13 +44,13 @@ class SimulatedJudge(Part):
     noise_sd: float = Field(default=0.5, ge=0, description="Noise of a single score.")
     slope: float = Field(default=1.0, description="How much of a difference in quality it sees; 0 is a useless judge.")
     lifts: dict[str, float] = Field(
-        default_factory=dict, description="System to what it is liked too much, or too little."
+        default_factory=dict, description="By system: how much it is liked too much, or (below zero) too little."
     )
     first_place: float = Field(default=0.0, description="Choices: advantage of the response that is shown first.")
 
 
 class Judge(Part):
-    """A judge that rates the items beside people."""
+    """A judge that rates the items beside human raters."""
 
     name: Name = Field(description="The name under which its judgments are stored and reported.")
     kind: Literal["model", "evaluator", "scores"] = Field(
@@ -131,7 +131,7 @@ def draw_for_people(strata: Mapping[str, str], rate: PeopleRate, seed: int) -> d
 
 
 class JudgedAnalysis(Part):
-    """The confirmatory analysis is people corrected by judges: judges' scores of all items, people's ratings of some."""
+    """The confirmatory analysis is raters corrected by judges: judges' scores of all items, raters' answers on some."""
 
     use: list[Name] = Field(min_length=1, description="Judges by name; several are combined into one score.")
     combine: Literal["mean", "majority", "dawid_skene"] = Field(

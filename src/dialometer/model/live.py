@@ -39,7 +39,7 @@ class Live(Part):
     budget: float | None = Field(
         default=None, gt=0, description="What all agents together may cost; then they stop answering."
     )
-    currency: str = Field(default="", description="Of prices and budget, such as USD.")
+    currency: str = Field(default="", description="Currency of prices and budget, such as USD.")
 
     @property
     def is_levelled(self) -> bool:

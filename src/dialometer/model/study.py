@@ -206,7 +206,7 @@ class StudySpec(Part):
     )
     contact: str = Field(default="", description="Who answers raters' questions; shown in the pages.")
     authors: list[str] = Field(default_factory=list, description="Who is cited for the study and its data.")
-    licence: str = Field(default="", description="Under which the data may be used (SPDX), such as CC-BY-4.0.")
+    licence: str = Field(default="", description="Licence under which the data may be used (SPDX), such as CC-BY-4.0.")
     language: str = Field(default="en", description="Language of the interface and of the texts (BCP 47).")
     languages: list[LanguageTag] = Field(
         default_factory=list,
@@ -233,7 +233,7 @@ class StudySpec(Part):
     quality: list[SerializeAsAny[QualityRule]] = Field(
         default_factory=list, description="Rules that find careless raters."
     )
-    judges: list[Judge] = Field(default_factory=list, description="Models and programs that judge beside people.")
+    judges: list[Judge] = Field(default_factory=list, description="Models and programs that judge beside human raters.")
     adjudication: Adjudication | None = Field(
         default=None, description="How disagreements between raters are settled; they are not by default."
     )

@@ -16,12 +16,12 @@ from dialometer.quality import RULES
 class AttentionCheck(CheckQuestion):
     """A check that is shown after an item."""
 
-    after_item: int = Field(ge=1, description="Shown after so many items.")
+    after_item: int = Field(ge=1, description="After how many items it is shown.")
 
 
 @RULES.register("attention")
 class Attention(QualityRule):
-    """Attention checks are shown between items; so many wrong answers are allowed."""
+    """Attention checks are shown between items; this many wrong answers are allowed."""
 
     rule: Literal["attention"] = "attention"
     checks: list[AttentionCheck] = Field(min_length=1, description="The questions, with their right answers.")
@@ -54,7 +54,7 @@ class Attention(QualityRule):
 
 @RULES.register("comprehension")
 class Comprehension(QualityRule):
-    """Comprehension checks follow the instructions; after so many attempts with a wrong answer the action follows."""
+    """Comprehension checks follow the instructions; after this many attempts with a wrong answer, the action follows."""
 
     rule: Literal["comprehension"] = "comprehension"
     questions: list[CheckQuestion] = Field(min_length=1, description="The questions, with their right answers.")

@@ -16,7 +16,7 @@ from dialometer.quality import RULES
 
 @RULES.register("session_time")
 class SessionTime(QualityRule):
-    """The whole session must take at least and at most so long."""
+    """The whole session must take at least, or at most, this long."""
 
     rule: Literal["session_time"] = "session_time"
     at_least_s: float | None = Field(default=None, gt=0, description="Seconds that a session must take at least.")
@@ -52,7 +52,7 @@ class SessionTime(QualityRule):
 
 @RULES.register("screen_time")
 class ScreenTime(QualityRule):
-    """Item screens must be looked at for so long; a small share may be faster."""
+    """Item screens must be looked at for at least this long; a small share may be faster."""
 
     rule: Literal["screen_time"] = "screen_time"
     at_least_s: float = Field(gt=0, description="Seconds that a screen must be looked at.")

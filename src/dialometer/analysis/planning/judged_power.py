@@ -232,7 +232,7 @@ def judged_report(study: Study, power: JudgedPower, source: str) -> Report:
         Column("both", "Power with the judge", "percent_estimate", 0),
         Column("half_people", "Half width, raters alone", "number"),
         Column("half_both", "Half width with the judge", "number"),
-        Column("worth", "Worth so many judgments", "count"),
+        Column("worth", "Worth how many judgments", "count"),
     )
     rows = tuple(
         (p.n, p.power[PEOPLE], p.power[BOTH], p.half_width[PEOPLE], p.half_width[BOTH], round(p.worth))

@@ -293,7 +293,7 @@ def return_(
         with _open_api(context) as api:
             for identity in submission:
                 api.request_return(identity, reason)
-        log_action(folder, "", "asked raters to return their places", f"{len(submission):,}")
+        log_action(folder, "", "asked raters to return their submissions", f"{len(submission):,}")
     if as_json:
         typer.echo(json.dumps({"is_live": live, "submissions": submission, "reasons": reason}, indent=2))
         return

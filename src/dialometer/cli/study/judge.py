@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
         raters: Annotated[
             int,
             typer.Option(
-                "--raters", min=0, help="Take part as so many raters, screen by screen, instead of judging items."
+                "--raters", min=0, help="Take part as this many raters, screen by screen, instead of judging items."
             ),
         ] = 0,
         samples: Annotated[

@@ -57,7 +57,7 @@ def add_to(app: typer.Typer) -> None:
                 typer.echo(json.dumps(stored, indent=2, ensure_ascii=False)) if as_json else _show(stored, folder)
                 return
         # Not who: the log stays when the rater is gone.
-        log_action(folder, database, "withdrew a rater" if withdraw else "erased what is past its time")
+        log_action(folder, database, "withdrew a rater" if withdraw else "erased data past their time limit")
         if as_json:
             typer.echo(json.dumps(done, indent=2, ensure_ascii=False))
         else:
@@ -183,7 +183,7 @@ def _print_result(done: dict[str, Any]) -> None:
             f"{done['sessions_erased']:,} sessions with all their answers."
         )
     else:
-        results.print("Nothing is past its time.")
+        results.print("Nothing is past its time limit.")
     if done["made_before"]:
         results.print("[yellow]These were made before and may still hold what was erased; make them anew:[/]")
         for path in done["made_before"]:

@@ -87,7 +87,7 @@ class Accounts(StorePart):
             connection.execute(update(accounts).where(accounts.c.id == account_id).values(**changes))
             owners = select(func.count()).where(accounts.c.role == "owner", accounts.c.is_active)
             if not connection.scalar(owners):
-                raise StorageError("the last owner must stay one", remedy="make somebody else an owner first")
+                raise StorageError("the last owner must remain an owner", remedy="make somebody else an owner first")
             if password_hash or is_active is False:
                 connection.execute(delete(sign_ins).where(sign_ins.c.account_id == account_id))
 

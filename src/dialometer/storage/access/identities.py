@@ -81,7 +81,7 @@ class Identities(StorePart):
             if connection.scalar(known) == NO_PASSWORD:
                 raise StorageError(
                     "this account has no password and could no longer sign in",
-                    remedy="make it a link for a new password first",
+                    remedy="make a link for a new password for it first",
                 )
             connection.execute(delete(identities).where(identities.c.account_id == account_id))
             connection.execute(delete(sign_ins).where(sign_ins.c.account_id == account_id))

@@ -69,7 +69,9 @@ def report_options(offers: Sequence[Offer], choice: Mapping[str, str]) -> tuple[
         elif choice.get(offer.name):
             if choice[offer.name] not in offer.options:
                 raise DialometerError(
-                    f"there is no '{choice[offer.name]}' to choose", where=offer.label, remedy="choose one of the list"
+                    f"there is no '{choice[offer.name]}' to choose",
+                    where=offer.label,
+                    remedy="choose one from the list",
                 )
             words += ["--only", f"{offer.name}={choice[offer.name]}"]
     return tuple(words)

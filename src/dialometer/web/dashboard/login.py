@@ -133,7 +133,7 @@ class Login:
             self.accounts.note_failure(guessing, at_ms)
             if account is not None:  # what was typed as a name can be a password: only names of accounts are logged
                 self.audit.add(account.name, "failed to sign in", "wrong password" if is_known else "closed", at_ms)
-            raise WrongPassword("name and password do not belong together")
+            raise WrongPassword("the name or the password is wrong")
         assert account is not None
         self.accounts.forget_failures(guessing)
         if not account.has_second_factor:

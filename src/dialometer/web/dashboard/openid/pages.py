@@ -86,7 +86,7 @@ class ProviderPages:
             )
         given_issuer = query.get("iss")
         if given_issuer is not None and given_issuer != self.provider.settings.issuer:
-            raise ProviderError("this answer is of another provider", remedy="sign in again")
+            raise ProviderError("this answer is from another provider", remedy="sign in again")
         if "error" in query or not query.get("code"):
             raise ProviderError(f"{self.provider.label} did not sign you in", remedy="try again")
         try:

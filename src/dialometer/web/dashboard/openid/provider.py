@@ -112,7 +112,9 @@ class Provider:
         address = f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration"
         found = self._object(self._ask("GET", address))
         if found.get("issuer") != self.settings.issuer:
-            raise ProviderError(f"{self.label} calls itself otherwise than configured", remedy="correct --oidc-issuer")
+            raise ProviderError(
+                f"{self.label} does not use the name that is configured", remedy="correct --oidc-issuer"
+            )
         for name in ENDPOINTS:
             if not self._is_safe(str(found.get(name, ""))):
                 raise ProviderError(f"{self.label} names no safe {name.replace('_', ' ')}", remedy="tell an owner")

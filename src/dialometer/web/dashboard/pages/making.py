@@ -358,7 +358,7 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
     signs = {"+": "+", "-": "−", "@": "…"}
     shown = [(signs.get(line[0], ""), "" if line[0] == "@" else line[1:]) for line in lines[:MOST_LINES]]
     return shown + (
-        [("…", translated("{1} lines more", f"{len(lines) - MOST_LINES:,}"))] if len(lines) > MOST_LINES else []
+        [("…", translated("{1} more lines", f"{len(lines) - MOST_LINES:,}"))] if len(lines) > MOST_LINES else []
     )
 
 

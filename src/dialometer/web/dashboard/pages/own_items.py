@@ -154,7 +154,7 @@ def take(dashboard: Dashboard, request: PageRequest) -> Response:
     dashboard.note(request, "brought items", f"{len(brought.items)} from {brought.new.file}")
     said = " ".join(
         [
-            translated("{1} taken over.", translated_count(len(brought.items), "item")),
+            translated("{1} saved.", translated_count(len(brought.items), "item")),
             *(f"{explained(note)}." for note in notes),
         ]
     )

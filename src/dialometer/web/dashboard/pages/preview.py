@@ -42,7 +42,7 @@ class NoStore:
     records = _NoRecords()
 
     def __getattr__(self, name: str) -> object:
-        raise FlowError("a preview stores nothing", remedy="take part by the study's own link to try that")
+        raise FlowError("a preview stores nothing", remedy="use the study's own link to try that")
 
 
 class Preview:

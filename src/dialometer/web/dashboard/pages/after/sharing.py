@@ -86,7 +86,7 @@ def shared_routes(dashboard: Dashboard) -> list[Route]:
     async def read(request: Request) -> Response:
         content = await run_in_threadpool(dashboard.shared.page, request.path_params["token"][:100])
         if content is None:
-            raise DeadLink("this link does not work, or no longer", remedy="ask for a new one")
+            raise DeadLink("this link does not work, or no longer works", remedy="ask for a new one")
         return HTMLResponse(content, headers=HEADERS)
 
     return [Route("/dashboard/report/{token}", read, methods=["GET"])]

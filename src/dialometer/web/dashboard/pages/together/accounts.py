@@ -192,7 +192,7 @@ def _role(request: PageRequest, known: tuple[Role, ...] = ROLES) -> Role:
 def _study(dashboard: Dashboard, request: PageRequest) -> str:
     name = request.form.get("study", "")
     if name not in dashboard.studies.folders.names():
-        raise DialometerError("there is no such study", remedy="choose one of the list")
+        raise DialometerError("there is no such study", remedy="choose one from the list")
     return name
 
 

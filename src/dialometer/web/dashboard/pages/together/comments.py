@@ -48,7 +48,7 @@ def say(dashboard: Dashboard, request: PageRequest) -> Response:
     dashboard.studies.folders.folder(request.study)
     part, reply_to = request.form.get("part", ""), request.number("reply_to")
     if part not in PARTS:
-        raise DialometerError("there is no such part of the study", remedy="choose one of the list")
+        raise DialometerError("there is no such part of the study", remedy="choose one from the list")
     name, text = request.account.name, request.form.get("text", "")
     number = dashboard.comments.add(request.study, part, text, name, request.at_ms, reply_to=reply_to)
     dashboard.note(request, "commented", f"comment {number}, {PARTS[part].lower()}")

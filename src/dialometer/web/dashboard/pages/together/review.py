@@ -239,7 +239,7 @@ def _study_of(dashboard: Dashboard, token: str) -> str:
     """The study whose document a link opens; raises where the link does not work."""
     link = dashboard.shared.review(token)
     if link is None:
-        raise DeadLink("this link does not work, or no longer", remedy="copy it whole, or ask for a new one")
+        raise DeadLink("this link does not work, or no longer works", remedy="copy it whole, or ask for a new one")
     if has_ended(link, now_ms()):
         raise DeadLink("this link has ended", remedy="ask for a new one")
     return link.study
