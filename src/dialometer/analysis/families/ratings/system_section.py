@@ -94,11 +94,7 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
         return pair.p_adjusted if declared_p is None else declared_p[pair.first, pair.second]
 
     if not any(pair.difference.has_interval for pair in own):
-        why = next((note for pair in own for note in pair.difference.notes), "not enough data")
-        text = f"Which system is best {on} is not known: {why}."
-        names_behind = tuple(ratings.label(pair.second) for pair in own)
-        short = f"Which system is best {on} is not known."
-        return Best(None, "", names_behind, None, text, short, numbers=f"{why[:1].upper()}{why[1:]}.")
+        return _unknown_best(on, own, tuple(ratings.label(pair.second) for pair in own))
     alpha = 1 - options.confidence
     rivals = [pair for pair in own if not p_of(pair) < alpha]
     # The nearest by its mean decides how the lead is described.
@@ -146,6 +142,12 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     behind = tuple(ratings.label(pair.second) for pair in own if pair.second not in near)
     level = tuple(ratings.label(pair.second) for pair in rivals)
     return Best(best, label, level, nearest, f"{text}{few}", f"{short}{few}", numbers, behind, p_of(nearest))
+
+
+def _unknown_best(on: str, own: Sequence[SystemPair], behind: tuple[str, ...]) -> Best:
+    why = next((note for pair in own for note in pair.difference.notes), "not enough data")
+    short = f"Which system is best {on} is not known."
+    return Best(None, "", behind, None, f"{short[:-1]}: {why}.", short, numbers=f"{why[:1].upper()}{why[1:]}.")
 
 
 def _tied(measure: Measure, difference: Estimate, first: str, second: str) -> str:

@@ -128,7 +128,7 @@ def undo(dashboard: Dashboard, request: PageRequest) -> Response:
     """Puts the files back to how they were before the last change; again, to the one before that."""
     folder = editable_folder(dashboard, request)
     versions = Versions(folder)
-    earlier = before_last_change(folder, _form(_study_text(folder)).data)
+    earlier = before_last_change(folder, _form(text_of(folder, STUDY_FILE)).data)
     if not earlier:
         raise DialometerError("there is nothing to undo")
     for file, hash_ in earlier.items():
@@ -198,7 +198,7 @@ def save(dashboard: Dashboard, request: PageRequest) -> Response:
         said += _save_form(folder, opened, text, form, request)
     except BothChanged as error:
         clash = error
-    written = [STUDY_FILE] if _study_text(folder) != text else []
+    written = [STUDY_FILE] if text_of(folder, STUDY_FILE) != text else []
     for name in texts_named(form.data):
         try:
             written += [name] if _save_text(folder, name, request) else []
@@ -287,9 +287,7 @@ def _save_text(folder: Path, name: str, request: PageRequest) -> bool:
     """Saves a text that was sent with the step, if it is not as it was; whether it was saved."""
     path, text = folder / name, _sent_text(name, request)
     before = content_of(folder, name).decode(errors="replace")
-    if f"_text:{name}" not in request.form or text.rstrip("
-") == before.rstrip("
-"):
+    if f"_text:{name}" not in request.form or text.rstrip("\n") == before.rstrip("\n"):
         return False
     save_edited(Versions(folder), path, text, request, request.form.get(f"_base:{name}", ""))
     return True
