@@ -8,7 +8,9 @@ import math
 import numpy as np
 import pytest
 
+from dialometer.analysis.shared.ranking import lead
 from dialometer.errors import NotEnoughData
+from dialometer.model.estimate import Estimate
 from dialometer.stats.clustered.homogeneity import homogeneity_clustered, pairwise_clustered
 from dialometer.stats.clustered.two_way_groups import two_way_homogeneity
 from dialometer.stats.effects.effect_size import cohens_d
@@ -20,6 +22,7 @@ from dialometer.stats.effects.two_groups import welch_t
 from dialometer.stats.icc.crossed import icc_crossed
 from dialometer.stats.icc.difference import icc_difference, paired_icc_difference
 from dialometer.stats.icc.one_way import icc_one_way
+from dialometer.stats.observations import from_the_highest
 from dialometer.stats.ranking.best_worst import BestWorstChoices, BestWorstScores
 from dialometer.stats.retrieval.sign_flips import sign_flips
 
@@ -123,6 +126,13 @@ def test_ratings_that_raters_explain_have_an_icc_and_no_interval(name):
     result = icc_crossed(y, item, rater)
     assert result.is_known
     assert 0 <= result.value <= 1
+
+
+def test_values_that_are_equal_but_for_rounding_keep_their_order():
+    assert from_the_highest({"a": 0.3, "b": 0.1 + 0.2, "c": math.nan, "d": 1.0}) == ["d", "a", "b", "c"]
+    scores = {"a": Estimate(0.3, 10, ""), "b": Estimate(0.1 + 0.2, 10, "")}
+    leader = lead(scores, {}, confidence=0.95)
+    assert (leader.best, leader.level) == ("a", ("b",))
 
 
 def test_no_reliability_is_not_negative():

@@ -23,6 +23,7 @@ from dialometer.public.judged import of_criterion
 from dialometer.public.vote_covariates import covariate_columns, style_columns
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
+from dialometer.stats.observations import from_the_highest
 from dialometer.stats.ranking.covariates import covariate_rows, distinct_covariates, likeliest
 from dialometer.stats.ranking.covariates_bootstrap import CovariateBootstrap, bootstrap_with_covariates
 from dialometer.stats.ranking.style import STYLE
@@ -103,8 +104,8 @@ def leaderboard_with_covariates(
 
 
 def _adjusted(fit: CovariateBootstrap, without: dict[str, float]) -> DataTable:
-    ranked = sorted(fit.strengths, key=lambda name: -fit.strengths[name].value)
-    plain = sorted(without, key=lambda name: -without[name])
+    ranked = from_the_highest({name: strength.value for name, strength in fit.strengths.items()})
+    plain = from_the_highest(without)
     rows = [
         {
             "rank": place,

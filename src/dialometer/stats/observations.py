@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from dialometer.errors import DialometerError, NotEnoughData
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 MOST_UNUSED = 8
 """Labels that are whole numbers are counted rather than sorted up to so many possible ones for each that is given."""
 
@@ -66,6 +67,14 @@ def _used(array: NDArray[Any]) -> NDArray[np.bool_] | None:
     is_used = np.zeros(largest + 1, dtype=bool)
     is_used[array] = True
     return is_used
+
+
+def from_the_highest(values: Mapping[T, float]) -> list[T]:
+    """Names from the highest value to the lowest, those without one last.
+
+    Values that are equal but for rounding keep the order that was given: else the processor would decide who comes first.
+    """
+    return sorted(values, key=lambda name: (math.isnan(values[name]), -round(values[name], 9)))
 
 
 def same_length(**arrays: NDArray[Any]) -> int:

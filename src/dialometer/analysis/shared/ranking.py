@@ -12,6 +12,7 @@ from dialometer.analysis.shared.comparisons import CORRECTIONS, p_adjusted
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Claim, Column, ColumnKind
 from dialometer.stats.effects.multiplicity import Correction, adjust_estimates
+from dialometer.stats.observations import from_the_highest
 
 _NOTHING = 1e-12
 
@@ -88,7 +89,7 @@ def by_differences(pairs: Pairs) -> dict[tuple[str, str], Estimate]:
     for (first, second), gap in pairs.items():
         for name, points in ((first, gap.value), (second, -gap.value)):
             ahead[name] = ahead.get(name, 0.0) + (points if gap.is_known else 0.0)
-    return by_rank(pairs, sorted(ahead, key=lambda name: -ahead[name]))
+    return by_rank(pairs, from_the_highest(ahead))
 
 
 def lead(scores: Mapping[str, Estimate], pairs: Pairs, *, confidence: float) -> Lead | None:
@@ -96,7 +97,7 @@ def lead(scores: Mapping[str, Estimate], pairs: Pairs, *, confidence: float) -> 
     known = [name for name, score in scores.items() if score.is_known]
     if not known:
         return None
-    best = max(known, key=lambda name: scores[name].value)
+    best = from_the_highest({name: scores[name].value for name in known})[0]
     behind: list[str] = []
     level: list[str] = []
     untested: list[str] = []

@@ -356,16 +356,8 @@ def two_way_share(
         return Estimate(mean, len(y), method, confidence=confidence, label=label, notes=(*notes, why), details=details)
     level = check_confidence(confidence)
     if mean in (0.0, 1.0):
-        low, high = clopper_pearson_interval(mean * fewest, fewest, confidence=level)
-        p_value = float(stats.binomtest(round(mean * fewest), fewest, null).pvalue)
-        unit = "item" if variance.n_items <= variance.n_raters else "rater"
-        note = f"all answers are equal: each {unit} counts as one answer in the interval and the test"
-        bound = f"; with {fewest} {unit}s p cannot fall below {p_value:.3f}".replace("0.", ".")
-        notes = (*notes, note + (bound if p_value > 0.001 else ""))
-        return Estimate(
-            mean, len(y), method, low=low, high=high, confidence=level, interval_method=f"Clopper-Pearson over {unit}s",
-            p_value=p_value, label=label, notes=notes, details=details,
-        )  # fmt: skip
+        plain = Estimate(mean, len(y), method, confidence=level, label=label, notes=notes, details=details)
+        return _unanimous(plain, "item" if variance.n_items <= variance.n_raters else "rater", fewest, null)
     # Answers are never more certain than if each came from another rater on another item.
     n_effective = min(mean * (1 - mean) / error**2 if error > 0 else math.inf, float(len(y)))
     low, high = wilson_interval(
@@ -387,3 +379,15 @@ def two_way_share(
         notes=notes,
         details={**details, "standard_error": error, "n_effective": n_effective, "design_effect": len(y) / n_effective},
     )
+
+
+def _unanimous(plain: Estimate, unit: str, n: int, null: float) -> Estimate:
+    """A share of all or none, where each of ``n`` items (or raters) counts as one answer."""
+    low, high = clopper_pearson_interval(plain.value * n, n, confidence=plain.confidence)
+    p_value = float(stats.binomtest(round(plain.value * n), n, null).pvalue)
+    note = f"all answers are equal: each {unit} counts as one answer in the interval and the test"
+    bound = f"; with {n} {unit}s p cannot fall below {p_value:.3f}".replace("0.", ".") if p_value > 0.001 else ""
+    return replace(
+        plain, low=low, high=high, interval_method=f"Clopper-Pearson over {unit}s", p_value=p_value,
+        notes=(*plain.notes, note + bound),
+    )  # fmt: skip

@@ -28,7 +28,7 @@ from scipy.special import expit, logit, ndtri
 
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.observations import Floats
+from dialometer.stats.observations import Floats, from_the_highest
 from dialometer.stats.ranking.paired_newton import (
     NewtonFit,
     PairCells,
@@ -403,7 +403,7 @@ def _result(
         ),
         tie_parameter=tie_parameter,
         position_effect=fitted.position_effect(matrix.n_votes) if fitted.model.has_position else None,
-        ranked=tuple(names[k] for k in np.argsort(-fitted.parameters[:n], kind="stable")),
+        ranked=tuple(from_the_highest(dict(zip(names, fitted.parameters[:n].tolist(), strict=True)))),
         groups=tuple(tuple(names[k] for k in group) for group in groups),
         is_penalised=prior > 0,
         prior=prior,

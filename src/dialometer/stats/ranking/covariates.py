@@ -22,7 +22,7 @@ from scipy.special import expit
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.stats.clustered.two_way import TwoWayVariance, two_way_variance
-from dialometer.stats.observations import Floats
+from dialometer.stats.observations import Floats, from_the_highest
 from dialometer.stats.ranking.paired_newton import anchored
 from dialometer.stats.ranking.paired_rows import PairedRows
 from dialometer.stats.ranking.vote_variance import is_item_per_rater
@@ -49,8 +49,7 @@ class CovariateFit:
     @property
     def order(self) -> tuple[str, ...]:
         """Systems from the strongest to the weakest."""
-        ranked = sorted(zip(self.systems, self.strengths, strict=True), key=lambda pair: -pair[1].value)
-        return tuple(name for name, _ in ranked)
+        return tuple(from_the_highest({s: e.value for s, e in zip(self.systems, self.strengths, strict=True)}))
 
 
 def method_of(votes: Votes) -> str:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.stats.observations import Floats
+from dialometer.stats.observations import Floats, from_the_highest
 from dialometer.stats.ranking.votes import Votes
 
 Codes = npt.NDArray[np.intp]
@@ -115,8 +115,7 @@ def _games(votes: Votes) -> Codes:
 
 
 def _ranked(ratings: Mapping[str, Estimate]) -> tuple[str, ...]:
-    known = [name for name, rating in ratings.items() if rating.is_known]
-    return tuple(sorted(known, key=lambda name: -ratings[name].value))
+    return tuple(from_the_highest({name: rating.value for name, rating in ratings.items() if rating.is_known}))
 
 
 def _play_many(votes: Votes, n_orders: int, rule: EloRule, draw: Callable[[int], Codes]) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -31,7 +30,7 @@ from dialometer.model.report import Cell, Column, Figure, Section, Table
 from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.bootstrap.bootstrap import estimate_from
 from dialometer.stats.bootstrap.means import crossed_means as bootstrap_crossed
-from dialometer.stats.observations import Floats, Ints
+from dialometer.stats.observations import Floats, Ints, from_the_highest
 from dialometer.stats.ranking.rank_intervals import rank_intervals
 
 # All groups share every draw of raters and questions, so ratios to a reference, differences and ranks have valid intervals
@@ -133,9 +132,7 @@ class FirstAnswers:
     @property
     def ranked(self) -> list[str]:
         """The systems from best to worst; those without ratings come last."""
-        return sorted(
-            self.means, key=lambda label: -self.means[label].value if self.means[label].is_known else math.inf
-        )
+        return from_the_highest({label: mean.value for label, mean in self.means.items()})
 
 
 def first_answers(pool: Pool, options: Options, declared: Collection[str] = ()) -> FirstAnswers:

@@ -52,6 +52,7 @@ from dialometer.model.item import CandidateItem
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Study
 from dialometer.report.charts import Dot, dot_interval
+from dialometer.stats.observations import from_the_highest
 
 SOURCE = "Chierici and Habash, HumEval 2021"
 WITHOUT_RANKS = "Systems cannot be compared: nothing says which system retrieved a candidate at which rank."
@@ -109,7 +110,7 @@ def headlines(main: CandidateResults, correction: str) -> tuple[Headline, ...]:
         return ()
     best = answers.lead.best
     lines = []
-    for other in sorted((name for name in answers.means if name != best), key=lambda name: -answers.means[name].value):
+    for other in from_the_highest({name: mean.value for name, mean in answers.means.items() if name != best}):
         gap = difference(answers.pairs, best, other)
         if gap is None or not gap.is_known:
             continue

@@ -87,7 +87,7 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
         names = listed(ratings.label(system) for system in ratings.systems)
         why = f"only {names} has judgments" if names else "no system has judgments"
         return Best(None, "", (), None, f"No comparison of systems {on}: {why}.", "Systems were not compared.")
-    best = max(known, key=lambda system: ratings.means[system].value)
+    best = next(system for system in ratings.order if system in known)
     own = [pair for pair in ratings.pairs if pair.first == best]
 
     def p_of(pair: SystemPair) -> float:
@@ -97,8 +97,7 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
         return _unknown_best(on, own, tuple(ratings.label(pair.second) for pair in own))
     alpha = 1 - options.confidence
     rivals = [pair for pair in own if not p_of(pair) < alpha]
-    # The nearest by its mean decides how the lead is described.
-    nearest = max(own, key=lambda pair: ratings.means[pair.second].value)
+    nearest = own[0]  # pairs are in the order of the means; the nearest decides how the lead is described
     label, second = ratings.label(best), ratings.label(nearest.second)
     corrected = ""
     if options.correction != "none" and len(ratings.pairs) > 1:
@@ -113,8 +112,7 @@ def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], flo
     numbers = tied or f"{label} is rated {details}."
     clear = [pair for pair in own if pair not in rivals]
     if clear and nearest in rivals and not tied:  # what is significant comes first
-        clearest = max(clear, key=lambda pair: ratings.means[pair.second].value)
-        numbers = f"{label} is rated {words(clearest)}, and {details}."
+        numbers = f"{label} is rated {words(clear[0])}, and {details}."
     names = listed(ratings.label(pair.second) for pair in rivals)
     does = "does" if len(rivals) == 1 else "do"
     if len(own) == 1:

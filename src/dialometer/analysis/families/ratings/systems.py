@@ -40,7 +40,7 @@ from dialometer.stats.clustered.proportion import proportion
 from dialometer.stats.effects.ordinal_systems import METHOD as ORDINAL
 from dialometer.stats.effects.ordinal_systems import OrdinalSystems
 from dialometer.stats.effects.system_means import MOST_LEVELS, SystemMeans, system_means
-from dialometer.stats.observations import Floats, Ints, codes, n_distinct
+from dialometer.stats.observations import Floats, Ints, codes, from_the_highest, n_distinct
 
 FEWEST = 2
 """Raters and items that a system needs for an interval and a test."""
@@ -300,9 +300,8 @@ class SystemRatings:
         """Systems from the highest mean to the lowest."""
         fit = self.fit
         if isinstance(fit, str) or self.is_by_order:
-            return sorted(self.systems, key=lambda system: -self.means[system].value)
-        value = dict(zip(self.systems, fit.means.tolist(), strict=True))
-        return sorted(self.systems, key=lambda system: -value[system])
+            return from_the_highest({system: self.means[system].value for system in self.systems})
+        return from_the_highest(dict(zip(self.systems, fit.means.tolist(), strict=True)))
 
     @cached_property
     def pairs(self) -> list[SystemPair]:

@@ -23,7 +23,7 @@ from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.study import Study
 from dialometer.quality.gold import gold_items
-from dialometer.stats.observations import Ints
+from dialometer.stats.observations import Ints, from_the_highest
 from dialometer.stats.ranking.best_worst import BestWorstChoices, BestWorstScores
 from dialometer.stats.ranking.maxdiff import Maxdiff, maxdiff
 
@@ -168,8 +168,9 @@ class BestWorstRanking:
     @cached_property
     def ranked(self) -> tuple[str, ...]:
         """Compared systems that were shown, the best first."""
-        known = [name for name in self.compared if self.scores[name].is_known]
-        return tuple(sorted(known, key=lambda name: -self.scores[name].value))
+        return tuple(
+            from_the_highest({name: self.scores[name].value for name in self.compared if self.scores[name].is_known})
+        )
 
     @property
     def n_items(self) -> int:
