@@ -161,3 +161,11 @@ def test_kruskal_of_small_groups_draws_divisions_where_they_are_many(monkeypatch
     assert drawn.method.endswith("9,999 random divisions")
     assert drawn.p_value == pytest.approx(exact.p_value, abs=0.01)
     assert (drawn.seed, drawn.n_resamples) == (4, 9999)
+
+
+def test_one_rater_beside_thousands_is_not_compared_in_every_division():
+    """Each of a few thousand divisions has thousands of ranks."""
+    values = np.arange(1000.0)
+    tested = kruskal_wallis([values[:1], values[1:]])
+    assert tested.method.endswith("9,999 random divisions")
+    assert tested.p_value == pytest.approx(2 / 1000, abs=0.003)

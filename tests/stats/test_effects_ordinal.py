@@ -175,3 +175,11 @@ def test_few_items_are_not_taken_for_a_general_lead():
         y, s, r, i = crossed(seed, 12, 5, 2, taste=0.5, fit=1.0, effects=(0, 0))
         claims += ordinal_systems(y, s, r, i).difference(1, 0).p_value < 0.05
     assert claims <= 3
+
+
+def test_raters_who_give_one_number_throughout_leave_odds_ratios_without_bounds():
+    """Systems hold nothing then: the ends are beyond any number, which ended reports with an OverflowError."""
+    rater, item, system = (part.ravel() for part in np.indices((4, 5, 2)))
+    ratio = ordinal_systems(1.0 + rater, system, rater, item).odds_ratio(0, 1)
+    assert ratio.value == pytest.approx(1.0, abs=0.01)
+    assert (ratio.low, ratio.high) == (0.0, math.inf)

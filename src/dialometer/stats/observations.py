@@ -19,6 +19,8 @@ from dialometer.errors import DialometerError, NotEnoughData
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 T = TypeVar("T")
+LARGEST_LOG = 700.0
+"""Of which a computer can hold the exponential."""
 MOST_UNUSED = 8
 """Labels that are whole numbers are counted rather than sorted up to so many possible ones for each that is given."""
 
@@ -75,6 +77,11 @@ def from_the_highest(values: Mapping[T, float]) -> list[T]:
     Values that are equal but for rounding keep the order that was given: else the processor would decide who comes first.
     """
     return sorted(values, key=lambda name: (math.isnan(values[name]), -round(values[name], 9)))
+
+
+def exponential(log: float) -> float:
+    """What no computer can hold, from an interval of hardly any data, is infinite."""
+    return math.inf if log > LARGEST_LOG else math.exp(log)
 
 
 def same_length(**arrays: NDArray[Any]) -> int:

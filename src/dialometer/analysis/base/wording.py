@@ -19,6 +19,7 @@ from dialometer.report.numbers import (
     write_p,
     write_percent,
 )
+from dialometer.stats.observations import exponential
 
 COHEN = "Cohen 1988: 0.2 small, 0.5 medium, 0.8 large"
 CONFIRMATORY_TITLE = "Confirmatory comparisons"
@@ -151,20 +152,15 @@ def size_of_icc(icc: Estimate) -> str:
     return " to ".join(dict.fromkeys(words))
 
 
-def _exp(log: float) -> float:
-    """The exponential; what no computer can hold, from an interval of hardly any data, is infinite."""
-    return math.inf if log > 700 else math.exp(log)
-
-
 def as_ratio(difference: Estimate) -> Estimate:
     """A difference of logarithms as a ratio: 0.18 becomes 1.2 times."""
     if not difference.is_known:
         return difference
     return replace(
         difference,
-        value=_exp(difference.value),
-        low=_exp(difference.low),
-        high=_exp(difference.high),
+        value=exponential(difference.value),
+        low=exponential(difference.low),
+        high=exponential(difference.high),
         unit="times",
         method=f"{difference.method}; ratio from the logarithm",
         details={**difference.details, "log_value": difference.value, "null": 1.0},
@@ -177,9 +173,9 @@ def as_geometric_mean(mean: Estimate) -> Estimate:
         return mean
     return replace(
         mean,
-        value=_exp(mean.value),
-        low=_exp(mean.low),
-        high=_exp(mean.high),
+        value=exponential(mean.value),
+        low=exponential(mean.low),
+        high=exponential(mean.high),
         method=f"geometric mean ({mean.method} of logarithms)",
         details={**mean.details, "log_value": mean.value},
     )

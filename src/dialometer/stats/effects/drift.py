@@ -109,8 +109,9 @@ def _between(slopes: Floats, errors: Floats, df: Floats) -> tuple[float, float]:
     total = weight.sum()
     common = float(weight @ slopes / total)
     q = float(weight @ (slopes - common) ** 2)
-    by_chance = float((1 - weight / total) @ (df / (df - 2)))
-    variance = max(0.0, (q - by_chance) / float(total - (weight @ weight) / total))
+    rest = 1 - weight / total
+    by_chance = float(rest @ (df / (df - 2)))
+    variance = max(0.0, (q - by_chance) / float(weight @ rest))
     weight = 1 / (errors**2 + variance)
     return float(weight @ slopes / weight.sum()), variance
 

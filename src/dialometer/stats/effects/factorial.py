@@ -24,11 +24,19 @@ from scipy import stats
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.stats.effects.mixed import CrossedFit, fit_crossed
-from dialometer.stats.observations import Floats, Ints, check_confidence, codes, missing_note, numbers, same_length
+from dialometer.stats.observations import (
+    LARGEST_LOG,
+    Floats,
+    Ints,
+    check_confidence,
+    codes,
+    missing_note,
+    numbers,
+    same_length,
+)
 
 METHOD = "linear mixed model, REML, crossed random raters and items"
 DF_METHOD = "Student's t with Satterthwaite's degrees of freedom"
-_LARGEST_LOG = 700.0  # of which a computer can hold the exponential
 
 
 @dataclass(frozen=True)
@@ -172,7 +180,7 @@ class FactorialFit:
             se, df = self._with_items(contrast[self._filled], se, df)
         half = float(stats.t.isf((1 - self.confidence) / 2, df)) * se
         low, high = value - half, value + half
-        if self.is_log and max(-low, high) > _LARGEST_LOG:
+        if self.is_log and max(-low, high) > LARGEST_LOG:
             why = "hardly any data: the interval has no bounds; collect more"
             return unknown(method, why, n=self.n, label=label)
         details: dict[str, object] = {"standard_error": se, "variances": self.fit.variances}

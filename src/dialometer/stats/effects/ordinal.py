@@ -69,7 +69,7 @@ class OrdinalFit:
         c = numbers(weights)
         start = len(self.thresholds)
         own = self.covariance[start : start + len(c), start : start + len(c)]
-        return float(c @ self.coefficients), math.sqrt(float(c @ own @ c))
+        return float(c @ self.coefficients), math.sqrt(max(float(c @ own @ c), 0.0))
 
     def expected_rating(self, level: float) -> float:
         """The mean rating over all raters and items where the fixed effects sum to this log odds."""
@@ -90,7 +90,7 @@ class OrdinalFit:
 
         step = 1e-5
         slope = np.array([(expected(start + d) - expected(start - d)) / (2 * step) for d in step * np.eye(len(start))])
-        return expected(start), math.sqrt(float(slope @ self.covariance @ slope))
+        return expected(start), math.sqrt(max(float(slope @ self.covariance @ slope), 0.0))
 
 
 def _expected(cuts: Floats, spread: float, categories: tuple[float, ...]) -> float:

@@ -24,7 +24,7 @@ from scipy import stats
 from dialometer.errors import NotEnoughData, UnknownName
 from dialometer.model.estimate import Estimate
 from dialometer.stats.effects.ordinal import OrdinalFit, fit_ordinal
-from dialometer.stats.observations import as_judgments, check_confidence
+from dialometer.stats.observations import as_judgments, check_confidence, exponential
 
 METHOD = "cumulative link mixed model (logit, Laplace), random raters and items with slopes for systems"
 INTERVAL = "Wald with Student's t, raters or items less one"
@@ -73,14 +73,14 @@ class OrdinalSystems:
         )
         return self._estimate(
             points, low, high, f"{first} − {second}", f"{METHOD}, Wald t-test", t=value / error,
-            more={"log_odds": value, "log_odds_error": error, "odds_ratio": math.exp(value)},
+            more={"log_odds": value, "log_odds_error": error, "odds_ratio": exponential(value)},
         )  # fmt: skip
 
     def odds_ratio(self, first: Any, second: Any) -> Estimate:
         """The ratio of the odds of a higher rating, first to second."""
         value, error = self.log_odds(first, second)
         half = self._quantile * error
-        ratio, low, high = (math.exp(value + side * half) for side in (0, -1, 1))
+        ratio, low, high = (exponential(value + side * half) for side in (0, -1, 1))
         return self._estimate(
             ratio, low, high, f"{first} / {second}", f"{METHOD}, odds ratio", t=value / error, more={"null": 1.0}
         )

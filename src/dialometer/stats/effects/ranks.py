@@ -191,6 +191,8 @@ def wilcoxon_signed_rank(differences: ArrayLike, *, label: str = "") -> Estimate
 FEW_IN_GROUP = 5
 """Below so many in a group the chi-square distribution is too rough for Kruskal and Wallis's H (Kruskal & Wallis 1952)."""
 MOST_DIVISIONS = 10_000
+MOST_DIVIDED = 500_000
+"""Numbers in all divisions together, as of one rater beside thousands."""
 N_DRAWN = 9999
 
 
@@ -198,7 +200,7 @@ def kruskal_wallis(groups: Sequence[ArrayLike], *, seed: int = 0, label: str = "
     """Do several independent groups come from the same distribution? The value is epsilon squared, H / (n - 1).
 
     Where a group has fewer than five, p is exact, from all divisions of the ranks into such groups, or from divisions drawn
-    at random where these are more than 10,000; else the chi-square approximation.
+    at random where these are many; else the chi-square approximation.
     """
     arrays = [array[~np.isnan(array)] for array in (numbers(group) for group in groups)]
     n = sum(len(array) for array in arrays)
@@ -238,7 +240,7 @@ def _p_of_divisions(arrays: Sequence[Floats], seed: int) -> tuple[float, str, in
 
     bound = float(spread(ranks[None])[0]) * (1 - TOLERANCE)
     n_all = math.factorial(len(ranks)) // math.prod(math.factorial(size) for size in sizes)
-    if n_all <= MOST_DIVISIONS:
+    if n_all <= MOST_DIVISIONS and n_all * len(ranks) <= MOST_DIVIDED:
         every = np.array(list(_divisions(tuple(range(len(ranks))), sizes)))
         return float(np.mean(spread(ranks[every]) >= bound)), f"exact, all {n_all:,} divisions", 0
     rng = np.random.default_rng(seed)
