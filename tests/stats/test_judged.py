@@ -222,6 +222,16 @@ def test_the_bootstrap_gives_the_interval_of_the_formula(digits):
     assert (drawn.low, drawn.high) == pytest.approx((formula.low, formula.high), abs=0.008)
 
 
+def test_where_the_scores_of_a_judge_lie_says_nothing():
+    """Squares of scores about a million left nothing of their spread, and a covariance that is none."""
+    rng = np.random.default_rng(4)
+    people, judge = rng.normal(size=60), rng.normal(size=12_000) / 1000
+    plain, moved = (
+        judged_mean_bootstrap(people, scores[:60], scores[60:], n_resamples=200) for scores in (judge, judge + 1e6)
+    )
+    assert (moved.value, moved.low, moved.high) == pytest.approx((plain.value, plain.low, plain.high), rel=1e-5)
+
+
 @pytest.mark.parametrize("judge", ["useless", "good", "biased"])
 def test_intervals_cover_with_raters_who_judge_often(judge):
     """200 studies of 100 judgments by ten raters on 50 items; the whole table is ``python -m bench.calibrate_judges``."""

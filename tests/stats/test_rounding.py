@@ -130,9 +130,9 @@ def test_ratings_that_raters_explain_have_an_icc_and_no_interval(name):
 
 def test_values_that_are_equal_but_for_rounding_keep_their_order():
     assert from_the_highest({"a": 0.3, "b": 0.1 + 0.2, "c": math.nan, "d": 1.0}) == ["d", "a", "b", "c"]
-    scores = {"a": Estimate(0.3, 10, ""), "b": Estimate(0.1 + 0.2, 10, "")}
-    leader = lead(scores, {}, confidence=0.95)
-    assert (leader.best, leader.level) == ("a", ("b",))
+    for first, second in ((0.3, 0.1 + 0.2), (0.0, 0.1 + 0.2 - 0.3)):
+        leader = lead({"a": Estimate(first, 10, ""), "b": Estimate(second, 10, "")}, {}, confidence=0.95)
+        assert (leader.best, leader.level) == ("a", ("b",))
 
 
 def test_no_reliability_is_not_negative():

@@ -101,7 +101,9 @@ def lead(scores: Mapping[str, Estimate], pairs: Pairs, *, confidence: float) -> 
     behind: list[str] = []
     level: list[str] = []
     untested: list[str] = []
-    shared = [name for name in known if name != best and math.isclose(scores[name].value, scores[best].value)]
+    shared = [
+        name for name in known if name != best and math.isclose(scores[name].value, scores[best].value, abs_tol=1e-9)
+    ]
     for name in known:
         if name == best:
             continue

@@ -42,6 +42,10 @@ def judged_mean_bootstrap(
     n, n_other = same_length(values=y, own_scores=own), len(other)
     if n < 3 or n_other < 2:
         raise NotEnoughData("fewer than 3 judged or 2 other things", remedy="collect more judgments")
+    centre = float(
+        other.mean()
+    )  # where it lies says nothing, and squares of scores far from zero would drown their spread
+    own, other = own - centre, other - centre
     rng = np.random.default_rng(seed)
     first, second = _moments(other, n_resamples, rng)
     resampled = np.empty(n_resamples)
@@ -87,7 +91,7 @@ def _moments(scores: Floats, n_resamples: int, rng: np.random.Generator) -> tupl
         return pairs[:, 0], pairs[:, 1]
     both = np.stack([scores, scores**2])
     centre = both.mean(axis=1)
-    root = np.linalg.cholesky(np.cov(both, bias=True) + 1e-300 * np.eye(2))
+    root = np.linalg.cholesky(np.cov(both, bias=True))
     z = rng.standard_normal((n_resamples, 2))
     skew = float(np.mean(((scores - centre[0]) / root[0, 0]) ** 3)) / math.sqrt(n)
     z[:, 0] += skew * (z[:, 0] ** 2 - 1) / 6
