@@ -51,6 +51,11 @@ def test_values_are_those_of_plain_counting(sample):
         assert "dialogues" in estimate.interval_method
 
 
+def test_a_single_pair_of_words_has_the_entropy_zero_without_a_sign():
+    found = measure(sample_of(["oh well"] * 3, ["so", "it", "is"], [0, 1, 2]), n_resamples=100)
+    assert f"{found['bigram_entropy'].value:g}" == "0"
+
+
 def test_overlap_is_that_of_sacrebleu_and_rouge_score(sample):
     """``sacrebleu.corpus_bleu(responses, [references])`` and the mean of ``RougeScorer(["rougeL"]).score``."""
     import sacrebleu

@@ -271,7 +271,7 @@ def _entropy(rows: Sequence[Sequence[str]], groups: npt.NDArray[np.int64], *, se
 
     def of(counts: Floats) -> float:
         shares = counts[counts > 0] / counts.sum() if counts.sum() else np.empty(0)
-        return float(-(shares * np.log2(shares)).sum()) if len(shares) else math.nan
+        return float((shares * np.log2(1 / shares)).sum()) if len(shares) else math.nan
 
     return _over_types(
         grams, groups, of, "entropy of word pairs in bits", seed=seed, n_resamples=n_resamples, is_share=False
