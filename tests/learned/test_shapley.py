@@ -111,7 +111,7 @@ def test_flipped_ratings_near_the_pairs_get_negative_values():
 
 def test_bad_pairs_are_refused():
     features = np.zeros((3, 2))
-    with pytest.raises(DialometerError, match="names no two"):
+    with pytest.raises(DialometerError, match="does not name two"):
         knn_shapley(features, np.ones(3), np.zeros((2, 2)), [(0, 5)])
     with pytest.raises(NotEnoughData, match="no expert pairs"):
         knn_shapley(features, np.ones(3), np.zeros((2, 2)), [])
