@@ -100,6 +100,8 @@ def trained(encoder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("work")
     write_rated(folder / "ratings.jsonl")
     options = [
+        "--recipe",
+        "published",
         "--encoder",
         encoder,
         "--k",
@@ -183,13 +185,13 @@ def test_bad_input_is_told_before_training(tmp_path, encoder):
     write_rated(tmp_path / "equal.jsonl", 60, rating=3)
     assert "equal" in dialometer("train", "equal.jsonl", cwd=tmp_path, code=1).stderr
     (tmp_path / "pairs.csv").write_text("first,second,better\nd1,d2,first\nd1,zz,first\n")
-    told = dialometer("train", "few.jsonl", "--pairs", "pairs.csv", "--k", 5, cwd=tmp_path, code=1).stderr
+    told = dialometer("train", "few.jsonl", "--pairs", "pairs.csv", cwd=tmp_path, code=1).stderr
     assert "pairs.csv:3" in told
     assert "zz" in told
     mute = {"id": "m", "turns": [{"speaker": "U", "role": "user", "text": "hi"}] * 4, "metadata": {"rating": 3}}
     (tmp_path / "mute.jsonl").write_text(json.dumps(mute) + "\n")
     assert "agent" in dialometer("train", "mute.jsonl", cwd=tmp_path, code=1).stderr
-    assert "--stages cannot be" in dialometer("train", "few.jsonl", "--stages", "3,1", cwd=tmp_path, code=1).stderr
+    assert "--stages cannot be" in dialometer(*insisting, "--stages", "3,1", cwd=tmp_path, code=1).stderr
     assert "--drop" in dialometer(*insisting, "--drop", "all", cwd=tmp_path, code=1).stderr
     assert "no evaluator here" in dialometer("score", "few.jsonl", cwd=tmp_path, code=1).stderr
     assert not (tmp_path / "evaluator").exists()
@@ -202,7 +204,19 @@ def test_judgments_of_a_study_go_in_directly(encoder, tmp_path):
         # Simulated raters all say the same; people do not.
         database.execute("UPDATE chat_turns SET text = text || ' ' || session_id WHERE role = 'user'")
         database.commit()
-    options = ["--encoder", encoder, "--k", 5, "--device", "cpu", "--epochs", "1,1,1", "--json"]
+    options = [
+        "--recipe",
+        "published",
+        "--encoder",
+        encoder,
+        "--k",
+        5,
+        "--device",
+        "cpu",
+        "--epochs",
+        "1,1,1",
+        "--json",
+    ]
     about = json.loads(dialometer("train", "s", *options, cwd=tmp_path).stdout)
     assert about["n_read"] == 80
     assert (tmp_path / "evaluator" / "ratings.jsonl").read_text().count("juno-1") > 10
@@ -233,11 +247,16 @@ def test_help_shows_an_example_and_needs_no_torch():
     assert done.stdout.strip() == "False"
 
 
-def test_few_ratings_get_the_recipe_that_suits_them(tmp_path):
+def test_the_recipe_is_the_best_one_and_options_of_the_other_are_not_passed_over(tmp_path):
     write_rated(tmp_path / "few.jsonl", 60)
     ran = dialometer("train", "few.jsonl", "--aspects", "words,behaviour", "--json", cwd=tmp_path)
     about = json.loads(ran.stdout)
     assert about["recipe"] == "best"
     low, high = about["interval"]
     assert low <= about["cross_validated_accuracy"] <= high
-    assert "60 rated dialogues are few for the published stages with 50 neighbours, which need about 200" in ran.stderr
+    told = dialometer("train", "few.jsonl", "--k", 5, "--drop-share", "0.2", cwd=tmp_path, code=1).stderr
+    assert "--k and --drop-share belong to --recipe published" in told
+    assert "add --recipe published" in told
+    told = dialometer("train", "few.jsonl", "--recipe", "published", "--aspects", "words", cwd=tmp_path, code=1).stderr
+    assert "--aspects belongs to --recipe best" in told
+    assert "no recipe 'bets'" in dialometer("train", "few.jsonl", "--recipe", "bets", cwd=tmp_path, code=1).stderr

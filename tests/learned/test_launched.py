@@ -26,7 +26,18 @@ def write_ratings(path, dialogues, quality):
 @pytest.mark.slow
 def test_two_launched_processes_end_with_the_evaluator_of_one(tmp_path, make_dialogues, tiny_encoder_folder):
     write_ratings(tmp_path / "ratings.jsonl", *make_dialogues(120))
-    options = ["--encoder", tiny_encoder_folder, "--k", "10", "--epochs", "1,1,1", "--group-size", "64"]
+    options = [
+        "--recipe",
+        "published",
+        "--encoder",
+        tiny_encoder_folder,
+        "--k",
+        "10",
+        "--epochs",
+        "1,1,1",
+        "--group-size",
+        "64",
+    ]
     options += ["--learning-rate", "0.001", "--precision", "float32", "--device", "cpu", "--json"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     found = {}

@@ -34,14 +34,21 @@ if TYPE_CHECKING:
 
 
 EPILOG = (
-    "Examples: dialometer learn train ratings.jsonl --out evaluator · dialometer learn train my-study --models 3 · "
-    "dialometer learn train ratings.jsonl --recipe best · "
-    "dialometer learn train ratings.jsonl --pairs experts.csv · accelerate launch -m dialometer learn train ratings.jsonl"
+    "Examples: dialometer learn train ratings.jsonl --out evaluator · dialometer learn train my-study · "
+    "dialometer learn train ratings.jsonl --pairs experts.csv · "
+    "dialometer learn train ratings.jsonl --recipe published --models 3 · "
+    "accelerate launch -m dialometer learn train ratings.jsonl --recipe published"
 )
 
 
-LEAST_PER_NEIGHBOUR = 4
-"""Rated dialogues for each of the K neighbours below which the published stages are not chosen."""
+OPTIONS = {
+    "best": ("aspects",),
+    "published": (
+        "stages", "k", "rounds", "drop", "drop_share", "models", "epochs", "learning_rate", "group_size", "encoder",
+        "window", "pooling", "precision",
+    ),
+}  # fmt: skip
+"""Options that belong to one recipe alone."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -50,17 +57,16 @@ def add_to(app: typer.Typer) -> None:
     @app.command(name="train", epilog=EPILOG)
     @with_option_groups
     def train_(
+        context: typer.Context,
         ratings: RatingsPath,
         pairs: PairsFile = None,
         out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the evaluator.")] = Path("evaluator"),
         recipe: Annotated[
             str,
             typer.Option(
-                "--recipe",
-                help="published: the paper's stages; best: what predicts ratings best; auto: published where there are "
-                "enough ratings for it, else best.",
+                "--recipe", help="best: what predicts ratings best; published: the stages of the CMADE paper."
             ),
-        ] = "auto",
+        ] = "best",
         aspects: Annotated[
             str, typer.Option("--aspects", help="What --recipe best looks at; without meaning it needs no encoder.")
         ] = "words,behaviour,meaning",
@@ -98,10 +104,10 @@ def add_to(app: typer.Typer) -> None:
         Without **--pairs**, held-out dialogues rated 3 points or more apart replace the experts. They contain the raters'
         own noise and habits, which then count as truth.
         """
-        _check_recipe(recipe)
+        _check_recipe(recipe, context)
         chosen = () if stages == "none" else tuple(int(number) for number in _stage_numbers(stages))
         rating_set = source.read(ratings)
-        if recipe == "best" or (recipe == "auto" and _is_too_little(len(rating_set.rated), chosen, k)):
+        if recipe == "best":
             _train_gaussian(rating_set, pairs, out, seed, device, read_aspects(aspects), as_json=as_json)
             return
         from dialometer.cli.console import working
@@ -135,31 +141,19 @@ def add_to(app: typer.Typer) -> None:
             _print_result(out, rating_set, fitted, as_json=as_json)
 
 
-def _check_recipe(recipe: str) -> None:
-    from dialometer.errors import UnknownName
+def _check_recipe(recipe: str, context: typer.Context) -> None:
+    from dialometer.analysis.base.wording import listed
+    from dialometer.errors import DialometerError, UnknownName
     from dialometer.registry import did_you_mean
 
-    known = ["auto", "published", "best"]
-    if recipe not in known:
-        raise UnknownName(f"there is no recipe '{recipe}'", remedy=did_you_mean(recipe, known))
-
-
-def _is_too_little(n_rated: int, stages: Sequence[int], k: int) -> bool:
-    """Whether the best recipe is trained because the published stages need more ratings; then this is said.
-
-    With fewer than a few times K dialogues, the K nearest are most of all there are, and smoothing makes them all alike.
-    """
-    needed = LEAST_PER_NEIGHBOUR * k
-    if not {2, 3} & set(stages) or n_rated >= needed:
-        return False
-    from dialometer.cli.console import errors
-
-    errors.print(
-        f"{n_rated:,} rated dialogues are few for the published stages with {k} neighbours, which need about {needed:,}. "
-        "The recipe 'best' is trained instead; --recipe published insists.",
-        soft_wrap=True,
-    )
-    return True
+    if recipe not in OPTIONS:
+        raise UnknownName(f"there is no recipe '{recipe}'", remedy=did_you_mean(recipe, list(OPTIONS)))
+    for other, names in OPTIONS.items():
+        source = {name: context.get_parameter_source(name) for name in names if other != recipe}
+        given = ["--" + name.replace("_", "-") for name, where in source.items() if where and where.name != "DEFAULT"]
+        if given:
+            has = "belongs" if len(given) == 1 else "belong"
+            raise DialometerError(f"{listed(given)} {has} to --recipe {other}", remedy=f"add --recipe {other}")
 
 
 def _train_gaussian(
