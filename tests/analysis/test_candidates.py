@@ -11,7 +11,7 @@ from dialometer.analysis.base.choose import analyse, families
 from dialometer.analysis.base.data import load_data
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.families.candidates.agreement import bare, order_agreement, rating_columns
-from dialometer.analysis.families.candidates.first_answers import first_answers
+from dialometer.analysis.families.candidates.first_answers import first_answers, system_differences
 from dialometer.analysis.families.candidates.gold_loss import APPROVED_BY_RULE, approves_gold, gold_rules
 from dialometer.analysis.families.candidates.pool import pool_of
 from dialometer.analysis.families.candidates.report import Candidates
@@ -24,6 +24,7 @@ from dialometer.analysis.families.candidates.retrieval import (
     success_bounds,
 )
 from dialometer.analysis.families.candidates.versatile import set_sizes, variation
+from dialometer.analysis.shared.ranking import adjusted_pairs
 from dialometer.design.load import load_study
 from dialometer.design.templates import copy_template
 from dialometer.flow.engine import Flow
@@ -129,7 +130,7 @@ def test_differences_are_paired_by_question(careful, pool):
     gaps = [first["tfidf"][q] - first["encoder"][q] for q in first["tfidf"]]
     pair = tuple(label for label in pool.labels if label in ("TF-IDF", "Sentence encoder"))
     sign = 1 if pair[0] == "TF-IDF" else -1
-    found = first_answers(pool, OPTIONS, declared=SYSTEMS)
+    found = first_answers(pool, OPTIONS, declared=adjusted_pairs(system_differences(pool, OPTIONS), "holm"))
     assert sign * found.declared[pair].value == pytest.approx(np.mean(gaps))
     assert found.declared[pair].n == 30
     raw = [found.declared[pair].p_value for pair in found.declared]
@@ -140,11 +141,67 @@ def test_differences_are_paired_by_question(careful, pool):
     assert {one.details["n_tests"] for one in found.declared.values()} == {6}
 
 
-def test_only_the_declared_systems_are_confirmatory(pool):
-    found = first_answers(pool, OPTIONS, declared=("TF-IDF", "BM25"))
-    assert list(found.declared) == [("TF-IDF", "BM25")]
-    assert len(found.others) == 5
-    assert found.declared["TF-IDF", "BM25"].details["n_tests"] == 1
+def test_only_the_declared_systems_are_confirmatory(careful):
+    study, _, data = careful
+    comparison = study.spec.analysis.comparisons[0].model_copy(update={"levels": ["tfidf", "bm25"], "expected": ""})
+    analysis = study.spec.analysis.model_copy(update={"comparisons": [comparison]})
+    own = replace(data, study=replace(study, spec=study.spec.model_copy(update={"analysis": analysis})))
+    findings = Candidates().run(own, OPTIONS)
+    section = findings.sections[0]
+    confirmatory, others = (part for part in section.parts if part.name.endswith("pairs"))
+    assert [set(row[:2]) for row in confirmatory.rows] == [{"TF-IDF", "BM25"}]
+    assert confirmatory.is_confirmatory
+    assert not others.is_confirmatory
+    assert len(others.rows) == 5
+    assert confirmatory.rows[0][2].details["n_tests"] == 1
+    assert "those of confirmatory comparisons among their own tests" in section.paragraphs[1]
+    assert not findings.answer  # who comes first of all systems is exploratory
+
+
+def test_each_hypothesis_is_tested_on_its_own_criterion(careful):
+    """Ratings on a second criterion that are those of the first the other way round: so is every difference."""
+    study, _, data = careful
+    criterion = study.spec.criteria[0].model_copy(update={"name": "style", "label": "Style"})
+    primary = study.spec.analysis.comparisons[0]
+    chosen = {"levels": ["tfidf", "random"], "expected": "", "name": "style", "criteria": ["style"]}
+    both = {"levels": ["encoder", "random"], "expected": "", "name": "both", "criteria": ["fit", "style"]}
+    comparisons = [primary, primary.model_copy(update=chosen), primary.model_copy(update=both)]
+    analysis = study.spec.analysis.model_copy(update={"comparisons": comparisons})
+    changes = {"criteria": [*study.spec.criteria, criterion], "analysis": analysis}
+    turned = data.judgments.with_columns(criterion=pl.lit("style"), value=6 - pl.col("value"))
+    own = replace(
+        data,
+        study=replace(study, spec=study.spec.model_copy(update=changes)),
+        judgments=pl.concat([data.judgments, turned]),
+    )
+    fit = Candidates().primary_tests(own, primary, OPTIONS)["Fit: Chance against TF-IDF"]
+    style = Candidates().primary_tests(own, comparisons[1], OPTIONS)
+    assert list(style) == ["Style: Chance against TF-IDF"]
+    assert style["Style: Chance against TF-IDF"].value == pytest.approx(-fit.value)
+    two = Candidates().primary_tests(own, comparisons[2], OPTIONS)
+    assert [test.details["about"] for test in two.values()] == ["Fit", "Style"]
+    sections = {section.name: section for section in Candidates().run(own, OPTIONS).sections}
+    [table] = [part for part in sections["style_first_answers"].parts if part.name == "style_first_answers_pairs"]
+    shown = {frozenset(row[:2]): row[2].details["p_adjusted"] for row in table.rows}
+    assert shown[frozenset(("TF-IDF", "Chance"))] == style["Style: Chance against TF-IDF"].details["p_adjusted"]
+    # corrected over both criteria, as in its verdict
+    assert (
+        shown[frozenset(("Sentence encoder", "Chance"))]
+        == two["Style: Chance against Sentence encoder"].details["p_adjusted"]
+    )
+
+
+def test_questions_declared_as_fixed_are_no_sample(careful):
+    study, _, data = careful
+    primary = study.spec.analysis.comparisons[0]
+    sample = Candidates().primary_tests(data, primary, OPTIONS)
+    fixed = Candidates().primary_tests(data, primary, replace(OPTIONS, has_fixed_items=True))
+    for label, test in sample.items():
+        assert fixed[label].value == test.value
+        assert fixed[label].high - fixed[label].low < test.high - test.low
+    section = Candidates().run(data, replace(OPTIONS, has_fixed_items=True)).sections[0]
+    assert "confidence intervals draw raters." in section.paragraphs[0]
+    assert "these questions, as declared" in section.parts[-1].notes[0]
 
 
 def by_hand(pool, marks, rank):

@@ -81,3 +81,21 @@ def test_without_a_difference_few_studies_find_one(n_raters: int, n_questions: i
         value = quality[candidate] + taste[rater, candidate % 2] + rng.normal(0, 0.5, len(rater))
         n_false += difference(pool_of_ratings(value, rater, candidate, n_questions)).p_value < 0.05
     assert n_false / n <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / n)
+
+
+def test_with_fixed_questions_only_raters_count() -> None:
+    """Raters who agree leave no uncertainty about these questions; else it is the jackknife over raters."""
+    rng = np.random.default_rng(4)
+    quality = rng.normal(3, 1, 30)
+    candidate, rater = np.repeat(np.arange(30), 4), np.tile(np.arange(4), 30)
+    alike = difference(pool_of_ratings(quality[candidate], rater, candidate, 15), has_fixed_questions=True)
+    assert "no variation between raters" in alike.notes[0]
+    value = quality[candidate] + rng.normal(0, 1, 120)
+    whole = difference(pool_of_ratings(value, rater, candidate, 15), has_fixed_questions=True)
+    without = []
+    for left_out in range(4):
+        kept = rater != left_out
+        without.append(difference(pool_of_ratings(value[kept], rater[kept], candidate[kept], 15)).value)
+    expected = 3 / 4 * np.sum((np.array(without) - whole.value) ** 2)
+    assert whole.details["standard_error"] ** 2 == pytest.approx(expected)
+    assert whole.df == (3.0,)

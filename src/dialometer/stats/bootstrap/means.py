@@ -115,12 +115,20 @@ def _mean_of_groups(
 
 
 def crossed_means(
-    values: Floats, rater: Ints, item: Ints, weights: Sequence[Floats], *, n_resamples: int, seed: int
+    values: Floats,
+    rater: Ints,
+    item: Ints,
+    weights: Sequence[Floats],
+    *,
+    n_resamples: int,
+    seed: int,
+    has_fixed_items: bool = False,
 ) -> tuple[Floats, Floats]:
     """Weighted means of several groups, and the same under independent draws of raters and items (resamples by groups).
 
     The pigeonhole bootstrap (Owen 2007), a little wide for a mean and not narrow. ``weights`` holds one array per group: how
-    much each value counts in it, 0 for those outside. A draw that leaves nothing of a group gives ``nan``.
+    much each value counts in it, 0 for those outside. A draw that leaves nothing of a group gives ``nan``. With
+    ``has_fixed_items`` only raters are drawn.
     """
     shape = (int(item.max(initial=-1)) + 1, int(rater.max(initial=-1)) + 1)
     sums, totals = [], []
@@ -132,7 +140,8 @@ def crossed_means(
     means = _ratio(np.array([table.sum() for table in sums]), np.array([table.sum() for table in totals]))
     rng, replicates = np.random.default_rng(seed), [np.empty((0, len(weights)))]
     for size in batch_sizes(sum(shape), n_resamples):
-        by_rater, by_item = draw_counts(rng, shape[1], size).T, draw_counts(rng, shape[0], size).T
+        by_rater = draw_counts(rng, shape[1], size).T
+        by_item = np.ones((shape[0], size)) if has_fixed_items else draw_counts(rng, shape[0], size).T
         columns = [
             _ratio(*(np.einsum("ib,ib->b", table @ by_rater, by_item) for table in pair))
             for pair in zip(sums, totals, strict=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.wording import inside, listed, n_of, number, with_interval
 from dialometer.analysis.families.candidates.answer_differences import answer_difference
 from dialometer.analysis.families.candidates.pool import Marks, Pool, pool_of
+from dialometer.analysis.shared.comparisons import CORRECTIONS
 from dialometer.analysis.shared.ranking import (
     Lead,
     Pairs,
@@ -37,9 +39,6 @@ from dialometer.stats.ranking.rank_intervals import rank_intervals
 # too: what a lenient rater or an easy question does to one group it does to the others.
 
 
-RESAMPLED = "raters and questions"
-
-
 @dataclass(frozen=True)
 class GroupMeans:
     """Weighted means of groups (nan: no rating) with replicates (resamples by groups)."""
@@ -49,6 +48,7 @@ class GroupMeans:
     n: Ints
     seed: int
     confidence: float
+    resampled: str = "raters and questions"
     notes: tuple[str, ...] = ()
 
     def mean(self, group: int, *, label: str = "") -> Estimate:
@@ -72,7 +72,7 @@ class GroupMeans:
             drawn,
             n=int(self.n[group]),
             method=f"{method}, every question counted alike",
-            resampled=RESAMPLED,
+            resampled=self.resampled,
             seed=self.seed,
             confidence=self.confidence,
             label=label,
@@ -90,20 +90,27 @@ def crossed_means(
     n_resamples: int,
     seed: int,
     confidence: float,
+    has_fixed_questions: bool = False,
 ) -> GroupMeans:
-    """A weighted mean for each group, and the same under independent draws of raters and of questions.
+    """A weighted mean for each group, and the same under independent draws of raters and, unless fixed, of questions.
 
     ``weights`` holds one array per group: how much each rating counts in it, 0 for those outside. With one rater or one
     question there are no replicates and so no interval.
     """
-    counts = {"rater": int(rater.max(initial=-1)) + 1, "question": int(question.max(initial=-1)) + 1}
-    few = [name for name, count in counts.items() if count < 2]
+    drawn = {"rater": rater} if has_fixed_questions else {"rater": rater, "question": question}
+    few = [name for name, group in drawn.items() if int(group.max(initial=-1)) < 1]
     means, replicates = bootstrap_crossed(
-        value, rater, question, weights, n_resamples=0 if few else n_resamples, seed=seed
+        value,
+        rater,
+        question,
+        weights,
+        n_resamples=0 if few else n_resamples,
+        seed=seed,
+        has_fixed_items=has_fixed_questions,
     )
     n = np.array([np.count_nonzero(weight) for weight in weights])
     why = (f"one {few[0]} only: no confidence interval, since nothing is known of others",) if few else ()
-    return GroupMeans(means, replicates, n, seed, confidence, why)
+    return GroupMeans(means, replicates, n, seed, confidence, " and ".join(f"{name}s" for name in drawn), why)
 
 
 GOLD = "Gold answers"
@@ -120,7 +127,7 @@ class FirstAnswers:
     """Each mean as a share of the gold answers' mean; empty without gold."""
     gold: Estimate | None
     declared: Pairs
-    """Comparisons declared before data were collected, corrected among themselves."""
+    """Tests of declared comparisons, each corrected among those of its comparison."""
     others: Pairs
     lead: Lead | None
 
@@ -130,15 +137,37 @@ class FirstAnswers:
         return {**self.declared, **self.others}
 
     @property
+    def is_declared(self) -> bool:
+        """Whether every comparison was declared."""
+        return bool(self.declared) and not self.others
+
+    @property
     def ranked(self) -> list[str]:
         """The systems from best to worst; those without ratings come last."""
         return from_the_highest({label: mean.value for label, mean in self.means.items()})
 
 
-def first_answers(pool: Pool, options: Options, declared: Collection[str] = ()) -> FirstAnswers:
+def system_differences(pool: Pool, options: Options) -> dict[tuple[str, str], Estimate]:
+    """The differences of first answers of all systems two by two (by label), not corrected."""
+    of_system = {label: pool.first_answers(k) for k, label in enumerate(pool.labels)}
+    return {
+        (left, right): answer_difference(
+            pool,
+            of_system[left],
+            of_system[right],
+            confidence=options.confidence,
+            has_fixed_questions=options.has_fixed_items,
+            label=f"{left} - {right}",
+        )
+        for left, right in every_pair(pool.labels)
+    }
+
+
+def first_answers(pool: Pool, options: Options, declared: Pairs = MappingProxyType({})) -> FirstAnswers:
     """Ratings of the candidates at rank 1. Every question counts alike, however many ratings its candidates have.
 
-    ``declared`` names the systems (by label) whose comparison was declared; their pairs are a family of their own.
+    ``declared`` holds the tests of declared comparisons, corrected as their verdicts are; all other pairs are a family of
+    their own.
     """
     if not pool.systems:
         raise NotEnoughData(
@@ -148,18 +177,8 @@ def first_answers(pool: Pool, options: Options, declared: Collection[str] = ()) 
         )
     groups = [pool.first_answers(k) for k in range(len(pool.systems))]
     by_group = group_means(pool, [*groups, pool.is_gold], options)
-    of_system = dict(zip(pool.labels, groups, strict=True))
-    pairs = {
-        (left, right): answer_difference(
-            pool, of_system[left], of_system[right], confidence=options.confidence, label=f"{left} - {right}"
-        )
-        for left, right in every_pair(pool.labels)
-    }
-    planned = {pair: gap for pair, gap in pairs.items() if set(pair) <= set(declared)}
-    families = [
-        adjusted_pairs(family, options.correction)
-        for family in (planned, {pair: gap for pair, gap in pairs.items() if pair not in planned})
-    ]
+    pairs = system_differences(pool, options)
+    others = adjusted_pairs({pair: gap for pair, gap in pairs.items() if pair not in declared}, options.correction)
     means = {label: by_group.mean(k, label=label) for k, label in enumerate(pool.labels)}
     has_gold = bool((pool.is_gold & pool.is_judged).any())
     return FirstAnswers(
@@ -168,9 +187,9 @@ def first_answers(pool: Pool, options: Options, declared: Collection[str] = ()) 
         means=means,
         shares={name: by_group.ratio(k, len(groups), label=name) for k, name in enumerate(pool.labels) if has_gold},
         gold=by_group.mean(len(groups), label=GOLD) if has_gold else None,
-        declared=families[0],
-        others=families[1],
-        lead=lead(means, {**families[0], **families[1]}, confidence=options.confidence),
+        declared=declared,
+        others=others,
+        lead=lead(means, {**declared, **others}, confidence=options.confidence),
     )
 
 
@@ -189,15 +208,18 @@ def group_means(pool: Pool, groups: list[Marks], options: Options) -> GroupMeans
         question,
         weights,
         **options.resampling,
+        has_fixed_questions=options.has_fixed_items,
     )
 
 
-def first_answers_section(name: str, answers: FirstAnswers, options: Options, has_gold_rule: bool) -> Section:
-    """Table 2 of the paper with intervals, the comparisons between systems, and a figure."""
+def first_answers_section(
+    name: str, answers: FirstAnswers, options: Options, has_gold_rule: bool, has_figure: bool
+) -> Section:
+    """Table 2 of the paper with intervals, the comparisons between systems, and a figure where the summary has none."""
     low, high = answers.pool.ends
     paragraphs = [
         f"Each system's first answer to a question, as raters judged it on the scale from {low:g} to {high:g} without "
-        "knowing who had picked it. Every question counts alike; confidence intervals draw raters and questions."
+        f"knowing who had picked it. Every question counts alike; confidence intervals draw {answers.found.resampled}."
     ]
     if answers.lead is not None:
         best = answers.lead.best
@@ -205,7 +227,7 @@ def first_answers_section(name: str, answers: FirstAnswers, options: Options, ha
         if answers.gold is not None:
             text += f", {with_interval(answers.shares[best], is_percent=True)} of what the gold answers got "
             text += f"({number(answers.gold.value)})"
-        paragraphs.append(f"{text}. {lead_words(answers.lead, answers.pairs, options.correction)}")
+        paragraphs.append(f"{text}. {_lead_words(answers, options)}")
     same = _same_answers(answers)
     if same:
         paragraphs.append(same)
@@ -219,18 +241,37 @@ def first_answers_section(name: str, answers: FirstAnswers, options: Options, ha
             "No rated candidate is marked as gold (the maker's own answer), so there is no percentage of gold; mark such "
             "candidates with is_gold in the item file."
         )
-    parts: list[Table | Figure] = [_table(name, answers, options), _figure(name, answers)]
+    title = "Average rating of first answers"
+    parts: list[Table | Figure] = [_table(name, title, answers, options)]
+    if has_figure:
+        parts.append(means_figure(f"{name}_figure", title, answers))
     return Section(
         name,
         "How good the first answers are",
         tuple(paragraphs),
         (*parts, *_pair_tables(name, answers, options)),
-        is_confirmatory=bool(answers.declared),
+        is_confirmatory=answers.is_declared,
     )
+
+
+def _lead_words(answers: FirstAnswers, options: Options) -> str:
+    """Who is ahead of whom; declared tests are corrected among those of their comparison."""
+    assert answers.lead is not None
+    is_mixed = bool(answers.declared and answers.others) and options.correction in CORRECTIONS
+    text = lead_words(answers.lead, answers.pairs, "none" if is_mixed else options.correction)
+    if not is_mixed:
+        return text
+    name = CORRECTIONS[options.correction]
+    return f"{text} p-values are corrected ({name}), those of confirmatory comparisons among their own tests."
 
 
 def _pair_tables(name: str, answers: FirstAnswers, options: Options) -> list[Table]:
     tables = []
+    note = (
+        "Jackknife over raters: the test is about other raters and these questions, as declared."
+        if options.has_fixed_items
+        else "Two-way jackknife over raters and questions: the test is about other raters and other questions."
+    )
     for suffix, pairs in (("pairs", answers.declared), ("other_pairs", answers.others)):
         if pairs:
             tables.append(
@@ -240,9 +281,7 @@ def _pair_tables(name: str, answers: FirstAnswers, options: Options) -> list[Tab
                     pair_columns(options.correction, value="Difference in rating"),
                     pair_rows(pairs, options.correction),
                     caption="Mean over questions of the difference between two systems' first answers; n counts questions.",
-                    notes=(
-                        "Two-way jackknife over raters and questions: the test is about other raters and other questions.",
-                    ),
+                    notes=(note,),
                     is_confirmatory=suffix == "pairs",
                 )
             )
@@ -263,14 +302,14 @@ def _same_answers(answers: FirstAnswers) -> str:
     return f"Systems that give mostly the same answers differ little in their ratings: {listed(words)}."
 
 
-def _table(name: str, answers: FirstAnswers, options: Options) -> Table:
+def _table(name: str, title: str, answers: FirstAnswers, options: Options) -> Table:
     pool = answers.pool
     ranks = rank_intervals(
         pool.labels,
         answers.found.means[: len(pool.labels)],
         answers.found.replicates[:, : len(pool.labels)],
         n=len(pool.questions),
-        resampled="raters and questions",
+        resampled=answers.found.resampled,
         confidence=options.confidence,
         seed=options.seed,
     )
@@ -292,7 +331,7 @@ def _table(name: str, answers: FirstAnswers, options: Options) -> Table:
         rows.append((label, answers.means[label], *shares, ranks.ranks[label], *_spread(pool, first)))
     return Table(
         name,
-        "Average rating of first answers",
+        title,
         tuple(columns),
         tuple(rows),
         notes=_unrated(pool),
@@ -318,22 +357,25 @@ def _unrated(pool: Pool) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _figure(name: str, answers: FirstAnswers) -> Figure:
+def means_figure(name: str, title: str, answers: FirstAnswers) -> Figure:
+    """The average rating of the first answers and of the gold answers."""
     gold = [Dot(GOLD, answers.gold)] if answers.gold is not None else []
     dots = [*gold, *(Dot(label, answers.means[label]) for label in answers.ranked)]
     low, high = answers.pool.ends
-    details = listed(f"{dot.label} {number(dot.estimate.value)}" for dot in dots if dot.estimate.is_known)
+    details = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
     return Figure(
-        f"{name}_figure",
-        "Average rating of first answers",
-        dot_interval(dots, value_title=f"average rating ({low:g} to {high:g})", limits=(low, high)),
-        alt=f"Average ratings with confidence intervals: {details}.",
+        name,
+        title,
+        dot_interval(dots, value_title=f"average rating ({low:g} to {high:g})", domain=(low, high)),
+        alt=f"Average rating of each system's first answers with confidence intervals. {details}.",
+        is_confirmatory=answers.is_declared,
     )
 
 
 def candidate_group_section(name: str, data: StudyData, pool: Pool, question: str, options: Options) -> Section:
     """Average ratings of first answers in each group of raters, and which system is first there."""
     groups = rater_groups(data, question, pool.rater_names)
+    resampled = "raters" if options.has_fixed_items else "raters and questions"
     labels = [GOLD, *pool.labels] if pool.is_gold.any() else list(pool.labels)
     columns: list[dict[str, Estimate]] = []
     for level in range(len(groups.levels)):
@@ -359,7 +401,7 @@ def candidate_group_section(name: str, data: StudyData, pool: Pool, question: st
         f"Average rating of first answers by “{groups.text}”",
         (Column("system", "System"), *groups.columns()),
         tuple(rows),
-        caption="Every question counts alike; confidence intervals draw raters and questions.",
+        caption=f"Every question counts alike; confidence intervals draw {resampled}.",
         notes=(groups.note,) if groups.note else (),
     )
     return Section(name, f"Groups of raters: {inside(groups.label)}", (words,), (table,))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
 
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
@@ -24,16 +23,17 @@ from dialometer.analysis.base.wording import (
     with_interval,
 )
 from dialometer.analysis.families.candidates.agreement import agreement_section, ranking_section, rating_columns
-from dialometer.analysis.families.candidates.answer_differences import answer_difference
+from dialometer.analysis.families.candidates.answer_differences import METHOD, METHOD_FIXED
 from dialometer.analysis.families.candidates.asked import asked_section
 from dialometer.analysis.families.candidates.disagreements import TITLE as DISAGREEMENT
 from dialometer.analysis.families.candidates.disagreements import disagreement_section
 from dialometer.analysis.families.candidates.first_answers import (
-    GOLD,
     FirstAnswers,
     candidate_group_section,
     first_answers,
     first_answers_section,
+    means_figure,
+    system_differences,
 )
 from dialometer.analysis.families.candidates.gold_loss import approves_gold, gold_rules, gold_section
 from dialometer.analysis.families.candidates.pool import Pool, pool_of
@@ -42,16 +42,22 @@ from dialometer.analysis.families.candidates.question_groups import coreference_
 from dialometer.analysis.families.candidates.retrieval import JudgeScores, Retrieval, retrieval_scores
 from dialometer.analysis.families.candidates.retrieval_section import retrieval_section
 from dialometer.analysis.families.candidates.versatile import versatile_section
-from dialometer.analysis.shared.comparisons import between, compared_systems, p_adjusted
+from dialometer.analysis.shared.comparisons import (
+    between,
+    compared_systems,
+    corrected_by_name,
+    is_about,
+    p_adjusted,
+    primary_comparison,
+)
 from dialometer.analysis.shared.equivalence import decided
-from dialometer.analysis.shared.ranking import difference, lead_claims
+from dialometer.analysis.shared.ranking import Pairs, difference, lead_claims
 from dialometer.errors import NotEnoughData
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import CandidateItem
 from dialometer.model.report import Claim, Figure, Headline, Method, Section
 from dialometer.model.study import Study
-from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.observations import from_the_highest
 
 SOURCE = "Chierici and Habash, HumEval 2021"
@@ -121,21 +127,9 @@ def headlines(main: CandidateResults, correction: str) -> tuple[Headline, ...]:
     return tuple(lines[:3])
 
 
-def figure(main: CandidateResults) -> Figure | None:
+def figure(main: CandidateResults) -> Figure:
     """The average rating of the first answers, which the answer speaks of."""
-    answers, (low, high) = main.answers, main.pool.ends
-    gold = [Dot(GOLD, answers.gold)] if answers.gold is not None else []
-    dots = [*gold, *(Dot(label, answers.means[label]) for label in answers.ranked)]
-    if not dots:
-        return None
-    details = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
-    return Figure(
-        "summary_figure",
-        "Average rating of the first answers",
-        dot_interval(dots, value_title=f"average rating ({low:g} to {high:g})", domain=(low, high)),
-        alt=f"Average rating of each system's first answers with confidence intervals. {details}.",
-        is_confirmatory=bool(answers.declared),
-    )
+    return means_figure("summary_figure", "Average rating of the first answers", main.answers)
 
 
 def warnings(main: CandidateResults) -> tuple[str, ...]:
@@ -150,17 +144,20 @@ def warnings(main: CandidateResults) -> tuple[str, ...]:
 def methods(options: Options) -> tuple[Method, ...]:
     """What was used for what, and why."""
     correction = f", corrected by {correction_name(options.correction)}" if options.correction != "none" else ""
+    is_fixed = options.has_fixed_items
     return (
         Method(
             "average rating and percent of gold",
-            "mean over questions; bootstrap that draws raters and questions",
-            "ratings of one rater and of one question are correlated",
+            f"mean over questions; bootstrap that draws {'raters' if is_fixed else 'raters and questions'}",
+            f"ratings of one rater {'' if is_fixed else 'and of one question '}are correlated",
             SOURCE,
         ),
         Method(
             "comparisons of first answers",
-            f"mean difference over questions, two-way jackknife over raters and questions, t-test{correction}",
-            "both the raters and the questions are samples",
+            f"{METHOD_FIXED if is_fixed else METHOD}, t-test{correction}",
+            "the raters are a sample; the study declares its questions as fixed"
+            if is_fixed
+            else "both the raters and the questions are samples",
             "Cameron, Gelbach and Miller 2011; MacKinnon, Nielsen and Webb 2023",
         ),
         Method(
@@ -200,21 +197,20 @@ class Candidates(Family):
         return study.spec.items.kind == "candidate" and bool(asked_criteria(study))
 
     def decides(self, study: Study, comparison: Comparison) -> bool:
-        """Comparisons of retrievers."""
-        return comparison.between == "systems"
+        """Comparisons of retrievers on a criterion answered with numbers."""
+        asked = [question.criterion.name for question in _in_order(study)]
+        return comparison.between == "systems" and is_about(comparison, asked)
 
     def primary_tests(self, data: StudyData, comparison: Comparison, options: Options) -> dict[str, Estimate]:
-        """First answers of the compared retrievers, two by two, as the report shows them."""
-        asked = _in_order(data.study)[0]
-        pool = pool_of(data, asked.criterion.name, asked.scales[0])
+        """First answers of the compared retrievers, two by two on each criterion, as the report shows them."""
+        study = data.study
+        name_of = {system_label(study, system.name): system.name for system in study.spec.systems}
+        has_several = len(_in_order(study)) > 1
         tests = {}
-        names = [name for name in compared_systems(data.study, comparison) if name in pool.systems]
-        for a, b in combinations(names, 2):
-            first, second = (pool.first_answers(pool.systems.index(name)) for name in (a, b))
-            label = f"{system_label(data.study, a)} against {system_label(data.study, b)}"
-            gap = answer_difference(pool, first, second, confidence=options.confidence)
-            counted = replace(gap, details={**gap.details, "n_questions": len(pool.questions)})
-            tests[label] = between(counted, a, b)
+        for (criterion, pair), gap in _compared(data, comparison, options).items():
+            about = criterion_label(study, criterion) if has_several else ""
+            label = f"{f'{about}: ' if about else ''}{pair[0]} against {pair[1]}"
+            tests[label] = between(gap, *(name_of[label] for label in pair), about=about)
         return decided(tests, comparison, options)
 
     def run(self, data: StudyData, options: Options) -> Findings:
@@ -224,7 +220,7 @@ class Candidates(Family):
         main: CandidateResults | None = None
         for index, question in enumerate(asked):
             prefix = "" if len(asked) == 1 else f"{question.criterion.name}_"
-            own, judgments = _criterion_sections(data, options, question, prefix)
+            own, judgments = _criterion_sections(data, options, question, prefix, is_main=index == 0)
             sections += own if not prefix else [_titled(section, data.study, question) for section in own]
             main = judgments if index == 0 else main
         if main is None:
@@ -234,8 +230,11 @@ class Candidates(Family):
             nothing = "Every criterion is asked on different scales in different blocks, so ratings do not compare."
             why = next((section.problem for section in sections if section.problem), nothing)
             return Findings("Not enough data.", why, sections=tuple(sections), methods=methods(options))
+        # Where the primary comparison is about some of the systems only, who comes first of all is exploratory.
+        declared = data.study.spec.analysis.comparisons
+        is_elsewhere = bool(declared and main.answers.others and primary_comparison(data.study).levels)
         return Findings(
-            answer=answer(main),
+            answer="" if is_elsewhere else answer(main),
             certainty=certainty(main),
             basis=certainty(main) if main.answers.pairs else "",
             headlines=headlines(main, options.correction),
@@ -243,7 +242,7 @@ class Candidates(Family):
             sections=tuple(sections),
             methods=methods(options),
             warnings=warnings(main),
-            claims=_claims(main),
+            claims=() if is_elsewhere else _claims(main),
         )
 
 
@@ -264,13 +263,33 @@ def _in_order(study: Study) -> list[AskedCriterion]:
     return sorted(asked, key=lambda question: question.criterion.name != first)
 
 
-def _declared(study: Study, criterion: str) -> set[str]:
-    """Labels of the systems whose comparison on this criterion was declared before data were collected."""
-    names: set[str] = set()
-    for comparison in study.spec.analysis.comparisons:
-        if comparison.between == "systems" and (not comparison.criteria or criterion in comparison.criteria):
-            names |= set(comparison.levels or [system.name for system in study.spec.systems])
-    return {system_label(study, name) for name in names}
+def _compared(data: StudyData, comparison: Comparison, options: Options) -> dict[tuple[str, tuple[str, str]], Estimate]:
+    """The differences that a comparison asks for, by criterion and by the labels of two systems, not corrected."""
+    labels = {system_label(data.study, name) for name in compared_systems(data.study, comparison)}
+    made = {}
+    for asked in _in_order(data.study):
+        criterion = asked.criterion.name
+        if not is_about(comparison, [criterion]):
+            continue
+        try:
+            pool = pool_of(data, criterion, asked.scales[0])
+        except NotEnoughData:
+            continue
+        for pair, gap in system_differences(pool, options).items():
+            if set(pair) <= labels:
+                made[criterion, pair] = replace(gap, details={**gap.details, "n_questions": len(pool.questions)})
+    return made
+
+
+def _declared(data: StudyData, criterion: str, options: Options) -> Pairs:
+    """The declared tests on one criterion, corrected as their verdicts are; those of the primary comparison come first."""
+    analysis = data.study.spec.analysis
+    made: dict[tuple[str, str], Estimate] = {}
+    for comparison in sorted(analysis.comparisons, key=lambda comparison: comparison.name != analysis.primary):
+        if comparison.between == "systems" and is_about(comparison, [criterion]):
+            tests = corrected_by_name(_compared(data, comparison, options), options)
+            made |= {pair: test for (name, pair), test in tests.items() if name == criterion and pair not in made}
+    return made
 
 
 MAIN_SECTIONS = ("first_answers", "candidate_agreement")
@@ -278,7 +297,7 @@ MAIN_SECTIONS = ("first_answers", "candidate_agreement")
 
 
 def _criterion_sections(
-    data: StudyData, options: Options, asked: AskedCriterion, prefix: str
+    data: StudyData, options: Options, asked: AskedCriterion, prefix: str, *, is_main: bool
 ) -> tuple[list[Section], CandidateResults | None]:
     if len({scale.describe() for scale in asked.scales}) > 1:
         problem = (
@@ -296,10 +315,15 @@ def _criterion_sections(
     main: CandidateResults | None = None
     sections: list[Section] = []
     try:
-        answers = first_answers(pool, options, _declared(data.study, asked.criterion.name))
+        answers = first_answers(pool, options, _declared(data, asked.criterion.name, options))
         main = CandidateResults(pool, answers, retrieval_scores(pool, options))
         builders += [
-            ("first_answers", "How good the first answers are", first_answers_section, (answers, options, has_rule)),
+            (
+                "first_answers",
+                "How good the first answers are",
+                first_answers_section,
+                (answers, options, has_rule, not is_main),
+            ),
             (
                 "retrieval",
                 "Retrieval metrics: right for whom?",
