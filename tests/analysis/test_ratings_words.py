@@ -149,7 +149,7 @@ def test_with_few_ratings_a_bad_fit_may_be_chance():
         return severity._paragraphs(model, rows, "Fluency", 0.05)[1]
 
     assert "more erratically than the model allows: R2" in said(1.6, 60)
-    assert "more regularly than it expects: R2" in said(0.4, 60)
+    assert "more regularly than the model expects: R2" in said(0.4, 60)
     for infit in (1.6, 0.4):
         assert said(infit, 6).endswith("than chance allows with so few ratings.")
     assert "erratically" in said(2.9, 6)

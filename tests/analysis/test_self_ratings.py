@@ -435,7 +435,7 @@ def test_a_drift_over_the_study_is_said(study):
         data, judgments=data.judgments.with_columns(answered_at=when.cast(data.judgments.schema["answered_at"]))
     )
     section = by_name(analyse(study, data, n_resamples=200))["order"]
-    assert "no change of the ratings is significant" in section.paragraphs[0]
+    assert "cannot be tested yet" in section.paragraphs[0]  # all raters change alike
     assert "In the course of the study" in section.paragraphs[0]
     assert "not corrected" in section.paragraphs[0]
 

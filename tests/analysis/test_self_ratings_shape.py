@@ -41,7 +41,7 @@ def test_a_hump_is_said_with_its_own_test():
     place, raters = drawn((0.1, 0.2, 0.4, 0.2, 0.1), 100, 1)
     found = rating_shape(place, POINTS, raters)
     assert found.shape == "hump"
-    assert f"(both ends against between {p_words(found.index.p_value)})" in _words("Overall", found)
+    assert f"(both ends against between: {p_words(found.index.p_value)})" in _words("Overall", found)
 
 
 def test_differences_are_those_of_the_shares():

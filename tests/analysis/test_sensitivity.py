@@ -26,6 +26,7 @@ from dialometer.analysis.families.common.sensitivity import NAME, Sensitivity, _
 from dialometer.analysis.families.votes.vote_alternatives import _log_odds
 from dialometer.analysis.shared.comparisons import deciding_family, primary_comparison
 from dialometer.design.templates import template_names
+from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import Truth
@@ -244,6 +245,39 @@ def test_choices_that_change_the_same_are_named_together():
     assert _changes(declared, others) == (
         "Model: x, Model: y and Model: z, where “a” turns from not significant to significantly higher"
     )
+
+
+def test_of_many_tests_that_change_alike_the_rest_is_counted():
+    declared = outcome(DECLARED, "", **{name: (1.0, 0.2, {}) for name in "abcd"})
+    other = outcome("Model", **{name: (1.0, 0.01, {}) for name in "abcd"})
+    assert _changes(declared, [other]) == (
+        "Model: x, where “a”, “b”, “c” and 1 other test turn from not significant to significantly higher"
+    )
+
+
+def test_a_test_that_the_choices_have_a_bearing_on_is_shown(template):
+    """A model of the size of ratings leaves the consistency of raters as it is: its row would say nothing."""
+    declared = outcome(DECLARED, "", size=(1.0, 0.6, {}), consistency=(0.3, 0.2, {}))
+    others = [
+        outcome("Model", "raters' means", size=(1.1, 0.5, {}), consistency=(0.3, 0.2, {})),
+        outcome("Ratings", "as given", size=(1.2, 0.5, {}), consistency=(0.4, 0.3, {})),
+    ]
+    assert contested(declared, others) == "size"
+    comparison = primary_comparison(template("likert"))
+    words = " ".join(sensitivity._paragraphs(comparison, declared, others, "size"))
+    assert "Shown is the clearest of the tests that most choices have a bearing on: “size”." in words
+
+
+def test_what_the_declared_analysis_cannot_test_yet_is_not_compared(template, quick, monkeypatch):
+    data = quick(template("likert"), n_raters=12)
+    declared = outcome(DECLARED, "", a=(1.0, float("nan"), {}), b=(1.0, 0.2, {}))
+    other = outcome("Model", a=(1.0, 0.01, {}), b=(1.0, 0.3, {}))
+    monkeypatch.setattr(sensitivity, "all_outcomes", lambda *_: (declared, [other]))
+    words = " ".join(sensitivity_section(data, OPTIONS).paragraphs)
+    assert "The one other choice that makes the same claim agrees" in words
+    monkeypatch.setattr(sensitivity, "all_outcomes", lambda *_: (declared.only("a"), [other.only("a")]))
+    with pytest.raises(NotEnoughData, match="has no test yet"):
+        sensitivity_section(data, OPTIONS)
 
 
 def test_other_packages_add_rows(template, quick, monkeypatch):

@@ -227,7 +227,7 @@ def test_missing_scores_are_never_ranked():
         ["a", "b", "c"], [1, nan, 2], [[1, nan, 2], [nan, 3, 1], [3, nan, 2]], n=2, resampled="votes"
     )
     assert not result.ranks["b"].is_known
-    assert result.ranks["a"].notes == ("1 of 3 resamples gave no score for a system and were excluded",)
+    assert result.ranks["a"].notes == ("1 of 3 resamples gave no score for a system and was excluded",)
     assert result.best_share["a"] == 0.5
     empty = rank_intervals(["a", "b"], [1, 2], np.empty((0, 2)), n=1, resampled="raters")
     assert empty.ranks["b"].value == 1

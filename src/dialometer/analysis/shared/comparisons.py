@@ -188,9 +188,10 @@ def preferred_words(pairs: Mapping[tuple[str, str], Estimate], options: Options,
             beaten.setdefault(winner, []).append(f"{loser} ({p_words(p_adjusted(estimate))})")
         else:
             p = p_adjusted(estimate)
-            unclear.append(
-                f"{winner} and {loser} do not differ significantly" + ("" if math.isnan(p) else f" ({p_words(p)})")
-            )
+            tested = f"{winner} and {loser} do not differ significantly ({p_words(p)})"
+            unclear.append(f"there is no test of {winner} against {loser}" if math.isnan(p) else tested)
+    if all(math.isnan(p_adjusted(estimate)) for estimate in pairs.values()):
+        return "nothing can be tested yet"
     if not beaten and len(unclear) == 1:
         return f"{unclear[0]}{where}"
     if not beaten:
@@ -199,6 +200,13 @@ def preferred_words(pairs: Mapping[tuple[str, str], Estimate], options: Options,
     if len(unclear) > 1:
         rest = f"; {len(unclear)} other pairs do not differ significantly"
     return "; ".join(f"{winner} is preferred to {listed(losers)}" for winner, losers in beaten.items()) + rest
+
+
+def no_position_words(tests: Iterable[Estimate]) -> str:
+    """Where no test of the position on the screen is significant: that none is, or that there is none yet."""
+    if all(math.isnan(test.p_value) for test in tests):
+        return "Whether position on the screen made a difference cannot be tested yet."
+    return "Position on the screen made no significant difference."
 
 
 def first_places_words(firsts: Mapping[str, str]) -> str:

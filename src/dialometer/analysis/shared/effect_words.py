@@ -117,7 +117,7 @@ def short_words(estimate: Estimate, first: str, second: str) -> str:
 
 
 def _unknown(estimate: Estimate, first: str, second: str) -> str:
-    why = f": {estimate.notes[-1]}" if estimate.notes else ""
+    why = f" ({estimate.notes[-1]})" if estimate.notes else ""
     return f"{first} against {second}: not enough data{why}"
 
 

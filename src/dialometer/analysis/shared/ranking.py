@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from dialometer.analysis.base.wording import listed, p_words
-from dialometer.analysis.shared.comparisons import CORRECTIONS, p_adjusted
+from dialometer.analysis.shared.comparisons import CORRECTIONS, is_significant, p_adjusted
 from dialometer.model.estimate import Estimate
 from dialometer.model.report import PERCENTAGE_POINTS, Cell, Claim, Column, ColumnKind
 from dialometer.stats.effects.multiplicity import Correction, adjust_estimates
@@ -118,6 +118,20 @@ def lead(scores: Mapping[str, Estimate], pairs: Pairs, *, confidence: float) -> 
     return Lead(best, tuple(behind), tuple(level), tuple(untested), tuple(shared))
 
 
+def possible_ranks(ranked: Sequence[str], pairs: Pairs, name: str) -> tuple[int, int]:
+    """The ranks that the tests leave open: behind every system that is significantly ahead, before those behind."""
+    gaps = [gap for other in ranked if (gap := difference(pairs, name, other)) is not None]
+    clear = [gap.value for gap in gaps if is_significant(gap)]
+    return 1 + sum(value < 0 for value in clear), len(ranked) - sum(value > 0 for value in clear)
+
+
+def rank_range(ranks: tuple[int, int] | None) -> str:
+    """Those ranks, such as "2–4"; empty where there are no tests."""
+    if ranks is None:
+        return ""
+    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}–{ranks[1]}"
+
+
 def lead_words(leader: Lead, pairs: Pairs, correction: str) -> str:
     """From whom the first differs significantly and from whom not, with the p-values that decide it."""
 
@@ -142,6 +156,21 @@ def lead_words(leader: Lead, pairs: Pairs, correction: str) -> str:
     if n_tests > 1 and correction in CORRECTIONS and (leader.behind or leader.level):
         text += f". p-values are corrected for {n_tests} comparisons ({CORRECTIONS[correction]})"
     return f"{text}." if text else f"{leader.best} is the only one with a score."
+
+
+def not_clear_words(leader: Lead, preposition: str) -> str:
+    """Than which systems' the ratings of the first are significantly higher and than which not; ``preposition``: of, with."""
+    parts = []
+    if leader.behind:
+        parts.append(f"significantly higher than those {preposition} {listed(leader.behind)}")
+    if leader.level:
+        names = listed(leader.level, conjunction="or")
+        parts.append(f"{'but ' if parts else ''}not significantly higher than those {preposition} {names}")
+    if leader.untested:
+        parts.append(
+            f"{'and' if leader.level else 'but'} there is no test against {listed(leader.untested, conjunction='or')}"
+        )
+    return ", ".join(parts)
 
 
 def pair_columns(correction: str, *, value: str = "Difference", kind: ColumnKind = "estimate") -> tuple[Column, ...]:

@@ -238,7 +238,11 @@ def group_notes(groups: RaterGroups, outcomes: Sequence[GroupTest]) -> tuple[str
     for outcome in outcomes:
         if math.isnan(outcome.test.p_value) and outcome.test.notes:
             reasons.setdefault(outcome.test.notes[-1].removeprefix("no test: "), []).append(outcome.test.label)
-    untested = (f"No test for {listed(labels)}: {reason}." for reason, labels in reasons.items())
+    if all(math.isnan(outcome.test.p_value) for outcome in outcomes):
+        reasons = {}  # no_difference_words says why there is no test at all
+    untested = [
+        f"No test for {listed(f'“{label}”' for label in labels)}: {reason}." for reason, labels in reasons.items()
+    ]
     return (*((groups.note,) if groups.note else ()), *untested)
 
 

@@ -279,9 +279,12 @@ class DeclaredHypothesis:
             return f"{answer_words(self.tests, self.comparison)} "
         if all(math.isnan(test.p_value) for test in self.relevant):
             return "Nothing can be tested yet. "
-        some = f"All {n} tests" if yes == n else f"{yes or 'None'} of {n} tests"
-        if n == 2 and yes != 1:
-            some = "Both tests" if yes else "Neither test"
+        every = "Both tests" if n == 2 else f"All {n} tests"
+        if no == n:
+            return f"{every} are significant in the other direction. "
+        some = every if yes == n else f"{yes or 'None'} of {n} tests"
+        if n == 2 and not yes:
+            some = "Neither test"
         return f"{some} {'is' if yes <= 1 else 'are'} significant{direction}{against}. "
 
     def answer(self) -> str:

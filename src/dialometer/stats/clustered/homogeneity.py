@@ -221,7 +221,7 @@ def pairwise_clustered(
             df=(degrees,),
             p_value=float(2 * stats.t.sf(abs(value / se), degrees)),
             label=f"{pair[0]} - {pair[1]}",
-            notes=fitted.notes if is_tested else (*fitted.notes, "no test: raters do not differ between the two"),
+            notes=fitted.notes if is_tested else (*fitted.notes, "no test: the difference is the same for all raters"),
             details={"standard_error": se, "n_raters": fitted.n_raters},
         )
     return result

@@ -108,7 +108,9 @@ def rank_intervals(
         share = top / top.sum(axis=1, keepdims=True) if len(usable) else places
         tail = (1 - confidence) / 2
         n_lost = len(drawn) - len(usable)
-        notes = (f"{n_lost} of {len(drawn)} resamples gave no score for a system and were excluded",) if n_lost else ()
+        were = "was" if n_lost == 1 else "were"
+        lost = f"{n_lost} of {len(drawn)} resamples gave no score for a system and {were} excluded"
+        notes = (lost,) if n_lost else ()
         for column, k in enumerate(known.tolist()):
             low = high = mean = chance = float("nan")
             if len(usable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -24,6 +25,8 @@ from dialometer.analysis.shared.ranking import (
     lead_words,
     pair_columns,
     pair_rows,
+    possible_ranks,
+    rank_range,
 )
 from dialometer.analysis.shared.subgroups import rater_groups
 from dialometer.errors import NotEnoughData
@@ -33,7 +36,6 @@ from dialometer.report.charts import Dot, dot_interval
 from dialometer.stats.bootstrap.bootstrap import estimate_from
 from dialometer.stats.bootstrap.means import crossed_means as bootstrap_crossed
 from dialometer.stats.observations import Floats, Ints, from_the_highest
-from dialometer.stats.ranking.rank_intervals import rank_intervals
 
 # All groups share every draw of raters and questions, so ratios to a reference, differences and ranks have valid intervals
 # too: what a lenient rater or an easy question does to one group it does to the others.
@@ -114,6 +116,7 @@ def crossed_means(
 
 
 GOLD = "Gold answers"
+TITLE = "Average rating of first answers"
 
 
 @dataclass(frozen=True)
@@ -212,10 +215,8 @@ def group_means(pool: Pool, groups: list[Marks], options: Options) -> GroupMeans
     )
 
 
-def first_answers_section(
-    name: str, answers: FirstAnswers, options: Options, has_gold_rule: bool, has_figure: bool
-) -> Section:
-    """Table 2 of the paper with intervals, the comparisons between systems, and a figure where the summary has none."""
+def first_answers_section(name: str, answers: FirstAnswers, options: Options, has_gold_rule: bool) -> Section:
+    """Table 2 of the paper with intervals, the comparisons between systems, and a figure."""
     low, high = answers.pool.ends
     paragraphs = [
         f"Each system's first answer to a question, as raters judged it on the scale from {low:g} to {high:g} without "
@@ -241,10 +242,7 @@ def first_answers_section(
             "No rated candidate is marked as gold (the maker's own answer), so there is no percentage of gold; mark such "
             "candidates with is_gold in the item file."
         )
-    title = "Average rating of first answers"
-    parts: list[Table | Figure] = [_table(name, title, answers, options)]
-    if has_figure:
-        parts.append(means_figure(f"{name}_figure", title, answers))
+    parts: list[Table | Figure] = [_table(name, answers), means_figure(f"{name}_figure", answers)]
     return Section(
         name,
         "How good the first answers are",
@@ -294,7 +292,7 @@ def _same_answers(answers: FirstAnswers) -> str:
     words = []
     for (left, right), gap in answers.pairs.items():
         first, second = (pool.first_answers(pool.labels.index(label)) for label in (left, right))
-        n_same, n_both = int(np.sum(first & second)), gap.n
+        n_same, n_both = int(np.sum(first & second & pool.is_judged)), gap.n
         if n_both and n_same / n_both >= 0.5:
             words.append(f"{left} and {right} (the same first answer to {n_same} of {n_of(n_both, 'question')})")
     if not words:
@@ -302,38 +300,38 @@ def _same_answers(answers: FirstAnswers) -> str:
     return f"Systems that give mostly the same answers differ little in their ratings: {listed(words)}."
 
 
-def _table(name: str, title: str, answers: FirstAnswers, options: Options) -> Table:
+def _table(name: str, answers: FirstAnswers) -> Table:
     pool = answers.pool
-    ranks = rank_intervals(
-        pool.labels,
-        answers.found.means[: len(pool.labels)],
-        answers.found.replicates[:, : len(pool.labels)],
-        n=len(pool.questions),
-        resampled=answers.found.resampled,
-        confidence=options.confidence,
-        seed=options.seed,
-    )
+    ranked = [label for label in answers.ranked if answers.means[label].is_known]
     columns = [Column("system", "System"), Column("mean", "Average rating", "estimate")]
     if answers.gold is not None:
         columns.append(Column("of_gold", "% of gold", "percent_estimate"))
     columns += [
-        Column("rank", "Rank", "estimate", 0),
+        Column("rank", "Rank", "count"),
+        Column("rank_interval", "Possible ranks"),
         Column("sd", "SD of ratings", "number"),
         Column("questions", "Questions", "count"),
         Column("ratings", "Ratings", "count"),
     ]
     rows: list[tuple[Cell, ...]] = []
     if answers.gold is not None:
-        rows.append((GOLD, answers.gold, "", "", *_spread(pool, pool.is_gold)))
+        rows.append((GOLD, answers.gold, "", "", "", *_spread(pool, pool.is_gold)))
     for label in answers.ranked:
         first = pool.first_answers(pool.labels.index(label))
         shares: tuple[Cell, ...] = (answers.shares[label],) if answers.gold is not None else ()
-        rows.append((label, answers.means[label], *shares, ranks.ranks[label], *_spread(pool, first)))
+        ranks: tuple[Cell, ...] = ("", "")
+        if label in ranked:
+            own = answers.means[label].value
+            higher = (answers.means[other].value for other in ranked)
+            n_ahead = sum(value > own and not math.isclose(value, own) for value in higher)
+            ranks = (1 + n_ahead, rank_range(possible_ranks(ranked, answers.pairs, label)))
+        rows.append((label, answers.means[label], *shares, *ranks, *_spread(pool, first)))
     return Table(
         name,
-        title,
+        TITLE,
         tuple(columns),
         tuple(rows),
+        caption="“Possible ranks” are those that the tests of each two systems leave open.",
         notes=_unrated(pool),
     )
 
@@ -350,14 +348,15 @@ def _unrated(pool: Pool) -> tuple[str, ...]:
         first = pool.first_answers(k)
         n_missing = len(pool.questions) - len(np.unique(pool.question[first & pool.is_judged]))
         if n_missing:
+            excluded = "this question is" if n_missing == 1 else "these questions are"
             notes.append(
                 f"{label}: its first answer to {n_of(n_missing, 'question')} is not in the pool or has no rating; "
-                "these questions are excluded from it."
+                f"{excluded} excluded from it."
             )
     return tuple(notes)
 
 
-def means_figure(name: str, title: str, answers: FirstAnswers) -> Figure:
+def means_figure(name: str, answers: FirstAnswers) -> Figure:
     """The average rating of the first answers and of the gold answers."""
     gold = [Dot(GOLD, answers.gold)] if answers.gold is not None else []
     dots = [*gold, *(Dot(label, answers.means[label]) for label in answers.ranked)]
@@ -365,7 +364,7 @@ def means_figure(name: str, title: str, answers: FirstAnswers) -> Figure:
     details = "; ".join(f"{dot.label}: {with_interval(dot.estimate)}" for dot in dots)
     return Figure(
         name,
-        title,
+        TITLE,
         dot_interval(dots, value_title=f"average rating ({low:g} to {high:g})", domain=(low, high)),
         alt=f"Average rating of each system's first answers with confidence intervals. {details}.",
         is_confirmatory=answers.is_declared,

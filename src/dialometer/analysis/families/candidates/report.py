@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from dialometer.analysis.base.choose import so_far
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import ANALYSES, Family, Findings, Options, in_appendix, section_or_problem
 from dialometer.analysis.base.scale_units import AskedCriterion, asked_criteria
@@ -49,14 +50,15 @@ from dialometer.analysis.shared.comparisons import (
     is_about,
     p_adjusted,
     primary_comparison,
+    significance_words,
 )
 from dialometer.analysis.shared.equivalence import decided
-from dialometer.analysis.shared.ranking import Pairs, difference, lead_claims
+from dialometer.analysis.shared.ranking import Pairs, difference, lead_claims, not_clear_words
 from dialometer.errors import NotEnoughData
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
 from dialometer.model.item import CandidateItem
-from dialometer.model.report import Claim, Figure, Headline, Method, Section
+from dialometer.model.report import Claim, Headline, Method, Section
 from dialometer.model.study import Study
 from dialometer.stats.observations import from_the_highest
 
@@ -83,17 +85,15 @@ def answer(main: CandidateResults) -> str:
     answers = main.answers
     if answers.lead is None:
         return "No first answer of any system has been rated yet."
-    best, level = answers.lead.best, [*answers.lead.level, *answers.lead.untested]
+    best = answers.lead.best
     rating = f"{number(answers.means[best].value)} on the scale from {main.pool.ends[0]:g} to {main.pool.ends[1]:g}"
     if answers.lead.is_clear or not answers.pairs:
         return f"The first answers of {best} are rated best ({rating})."
     if answers.lead.shared:
         return f"The first answers of {listed(answers.lead.first)} are tied ({rating})."
-    ahead = f"significantly higher than those of {listed(answers.lead.behind)}, but " if answers.lead.behind else ""
-    return (
-        f"No system is significantly best: the first answers of {best} are rated highest ({rating}), {ahead}not "
-        f"significantly higher than those of {listed(level, conjunction='or')}."
-    )
+    is_tested = bool(answers.lead.behind or answers.lead.level)
+    start = "No system is significantly best: the" if is_tested else "The"
+    return f"{start} first answers of {best} are rated highest ({rating}), {not_clear_words(answers.lead, 'of')}."
 
 
 def certainty(main: CandidateResults) -> str:
@@ -109,7 +109,7 @@ def certainty(main: CandidateResults) -> str:
     return f"{basis}; the comparison is {kind}.{gold}"
 
 
-def headlines(main: CandidateResults, correction: str) -> tuple[Headline, ...]:
+def headlines(main: CandidateResults, correction: str, *, is_interim: bool) -> tuple[Headline, ...]:
     """The best first answers against those of the systems that come next."""
     answers = main.answers
     if answers.lead is None:
@@ -120,16 +120,13 @@ def headlines(main: CandidateResults, correction: str) -> tuple[Headline, ...]:
         gap = difference(answers.pairs, best, other)
         if gap is None or not gap.is_known:
             continue
-        clear = "Significant" if other in answers.lead.behind else "Not significant"
-        clear += after_correction(correction) if len(answers.pairs) > 1 else ""
+        after = " so far" if is_interim else ""
+        after += after_correction(correction) if len(answers.pairs) > 1 else ""
         shown = replace(gap, unit="points", p_value=p_adjusted(gap))
-        lines.append(Headline(f"First answers of {best} against {other}", shown, f"{clear}.", bool(answers.declared)))
+        words = significance_words(shown, 0.0, p_adjusted(gap), after)
+        is_declared = bool({(best, other), (other, best)} & answers.declared.keys())
+        lines.append(Headline(f"First answers of {best} against {other}", shown, words, is_declared))
     return tuple(lines[:3])
-
-
-def figure(main: CandidateResults) -> Figure:
-    """The average rating of the first answers, which the answer speaks of."""
-    return means_figure("summary_figure", "Average rating of the first answers", main.answers)
 
 
 def warnings(main: CandidateResults) -> tuple[str, ...]:
@@ -220,7 +217,7 @@ class Candidates(Family):
         main: CandidateResults | None = None
         for index, question in enumerate(asked):
             prefix = "" if len(asked) == 1 else f"{question.criterion.name}_"
-            own, judgments = _criterion_sections(data, options, question, prefix, is_main=index == 0)
+            own, judgments = _criterion_sections(data, options, question, prefix)
             sections += own if not prefix else [_titled(section, data.study, question) for section in own]
             main = judgments if index == 0 else main
         if main is None:
@@ -237,8 +234,8 @@ class Candidates(Family):
             answer="" if is_elsewhere else answer(main),
             certainty=certainty(main),
             basis=certainty(main) if main.answers.pairs else "",
-            headlines=headlines(main, options.correction),
-            figure=figure(main),
+            headlines=headlines(main, options.correction, is_interim=bool(so_far(data))),
+            figure=means_figure("summary_figure", main.answers),
             sections=tuple(sections),
             methods=methods(options),
             warnings=warnings(main),
@@ -297,7 +294,7 @@ MAIN_SECTIONS = ("first_answers", "candidate_agreement")
 
 
 def _criterion_sections(
-    data: StudyData, options: Options, asked: AskedCriterion, prefix: str, *, is_main: bool
+    data: StudyData, options: Options, asked: AskedCriterion, prefix: str
 ) -> tuple[list[Section], CandidateResults | None]:
     if len({scale.describe() for scale in asked.scales}) > 1:
         problem = (
@@ -318,12 +315,7 @@ def _criterion_sections(
         answers = first_answers(pool, options, _declared(data, asked.criterion.name, options))
         main = CandidateResults(pool, answers, retrieval_scores(pool, options))
         builders += [
-            (
-                "first_answers",
-                "How good the first answers are",
-                first_answers_section,
-                (answers, options, has_rule, not is_main),
-            ),
+            ("first_answers", "How good the first answers are", first_answers_section, (answers, options, has_rule)),
             (
                 "retrieval",
                 "Retrieval metrics: right for whom?",

@@ -135,15 +135,29 @@ def untested(declared: ChoiceOutcome, other: ChoiceOutcome) -> list[str]:
     ]
 
 
+def bearing(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome]) -> dict[str, int]:
+    """How many choices give each test other numbers: a model of the size of ratings has no bearing on their consistency."""
+    return {
+        label: sum(not is_same(declared.only([label]), outcome.only([label])) for outcome in outcomes if outcome.tests)
+        for label in declared.tests
+    }
+
+
 def contested(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome]) -> str:
-    """The test that the figure shows: the one that most choices change, those of the same claim first; else the clearest."""
+    """The test that the figure shows: the one that most choices change, those of the same claim first.
+
+    Where none changes any, it is the clearest of those that most choices have a bearing on.
+    """
     n_changes = dict.fromkeys(declared.tests, 0)
     for outcome in outcomes:
         for label in changed(declared, outcome) if outcome.tests else ():
             n_changes[label] += 1 if outcome.claim else len(outcomes)
     sure = {label: p for label, test in declared.tests.items() if not math.isnan(p := p_adjusted(test))}
     plain = {label: declared.tests[label].p_value for label in sure}
-    return max(n_changes, key=lambda label: (n_changes[label], -sure.get(label, 2.0), -plain.get(label, 2.0)))
+    reach = bearing(declared, outcomes)
+    return max(
+        n_changes, key=lambda label: (n_changes[label], reach[label], -sure.get(label, 2.0), -plain.get(label, 2.0))
+    )
 
 
 # What applies to data of every kind.

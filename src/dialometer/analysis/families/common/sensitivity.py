@@ -19,6 +19,7 @@ from dialometer.analysis.families.common.other_choices import (
     ChoiceOutcome,
     all_outcomes,
     answer_of,
+    bearing,
     changed,
     contested,
     is_same,
@@ -45,6 +46,8 @@ NAME, TITLE = "sensitivity", "Would a critic's choice change the answer?"
 SAME, OTHER = "Same answer", "Other answer"
 DIRECT_VOTES = "Direct votes"
 TIES = "Ties"
+MOST_NAMED = 3
+"""Of more tests that change alike the rest is counted."""
 NO_CHOICES = (
     "No other choice applies to the comparison “{}”: no rater is excluded or flagged, and no other test of it here gives "
     "other numbers."
@@ -129,11 +132,11 @@ def sensitivity_section(data: StudyData, options: Options) -> Section:
     """The figure, the table behind it and a sentence that says whether all choices agree."""
     comparison = primary_comparison(data.study)
     declared, made = all_outcomes(data, comparison, options)
-    if not declared.tests:
-        raise NotEnoughData("the primary comparison has no test yet", remedy="collect judgments first")
+    asked = [label for label in _deciding_labels(comparison, declared) if answer_of(declared.tests[label]) != NO_TEST]
+    if not asked:
+        raise NotEnoughData("the primary comparison has no test yet", remedy="collect more judgments")
     equal = [outcome.name for outcome in made if _is_equal(declared, outcome)]
     outcomes = [outcome for outcome in made if not _is_equal(declared, outcome)]
-    asked = _deciding_labels(comparison, declared)
     declared, outcomes = declared.only(asked), [outcome.only(asked) for outcome in outcomes]
     turned = _turned_labels(data.study, comparison, declared)
     declared, outcomes = declared.turned(turned), [outcome.turned(turned) for outcome in outcomes]
@@ -202,7 +205,8 @@ def _paragraphs(
         verb = "gives" if len(apart) == 1 else "give"
         paragraphs.append(f"{rows} another claim (named in brackets) {verb} another answer: {changes}.")
     if n_tests > 1:
-        which = "the clearest of the tests"
+        is_alike = len(set(bearing(declared, outcomes).values())) == 1
+        which = f"the clearest of the tests{'' if is_alike else ' that most choices have a bearing on'}"
         if different or apart:
             claim = "the same" if different else "another"
             which = f"a test whose answer changes under the largest number of the choices that make {claim} claim"
@@ -239,15 +243,15 @@ def _turned_tests(declared: ChoiceOutcome, other: ChoiceOutcome) -> str:
     labels = changed(declared, other)
     words = {"higher": "significantly higher", "lower": "significantly lower"}
     turned: dict[tuple[str, str], list[str]] = {}
-    for label in labels[:3]:
+    for label in labels:
         before, now = answer_of(declared.tests[label]), answer_of(other.tests.get(label))
         turned.setdefault((words.get(before, before), words.get(now, now)), []).append(label)
-    parts = [
-        f"{listed(f'“{label}”' for label in own)} {'turns' if len(own) == 1 else 'turn'} from {before} to {now}"
-        for (before, now), own in turned.items()
-    ]
-    more = [n_of(len(labels) - 3, "more test")] if len(labels) > 3 else []
-    return listed([*parts, *more])
+    parts = []
+    for (before, now), own in turned.items():
+        named = [f"“{label}”" for label in own[:MOST_NAMED]]
+        more = [n_of(len(own) - MOST_NAMED, "other test")] if len(own) > MOST_NAMED else []
+        parts.append(f"{listed([*named, *more])} {'turns' if len(own) == 1 else 'turn'} from {before} to {now}")
+    return listed(parts)
 
 
 def _table(declared: ChoiceOutcome, outcomes: Sequence[ChoiceOutcome], shown: str, correction: str) -> Table:

@@ -176,10 +176,10 @@ def _words(label: str, shape: RatingShape) -> str:
     if not shape.is_tested:
         return text + "There are too few raters, or too little variation, to test the shape."
     tests = listed(
-        f"{name} {p_words(float(contrast.details['p_adjusted']))}" for name, contrast in shape.contrasts.items()
+        f"{name}: {p_words(float(contrast.details['p_adjusted']))}" for name, contrast in shape.contrasts.items()
     )
     if shape.shape == "hump":
-        return f"{text}The ratings are {SHAPE_WORDS[shape.shape]} (both ends against between {p_words(shape.index.p_value)})."
+        return f"{text}The ratings are {SHAPE_WORDS[shape.shape]} (both ends against between: {p_words(shape.index.p_value)})."
     return f"{text}The ratings are {SHAPE_WORDS[shape.shape]} ({tests}; Holm)."
 
 

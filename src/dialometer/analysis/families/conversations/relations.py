@@ -135,6 +135,8 @@ def _length_words(rhos: dict[tuple[str, str], Estimate]) -> str:
     for (label, key), rho in rhos.items():
         if excludes(rho):
             by_criterion.setdefault(label, []).append(f"{LENGTHS[key].lower()} (rho {number(rho.value)})")
+    if not any(rho.has_interval for rho in rhos.values()):
+        return "Whether length and rating are correlated cannot be tested yet."
     if not by_criterion:
         return "No correlation between length and rating is significant."
     details = "; ".join(f"{label} with {listed(lengths)}" for label, lengths in by_criterion.items())
@@ -247,6 +249,8 @@ def order_section(name: str, ratings: Sequence[SelfRatings], options: Options) -
         words = (
             f"From a rater's first dialogue to the last, {listed(changed)}, with the mix of systems taken into account."
         )
+    elif all(p is None for _, _, p, *_ in drift):
+        words = "Whether ratings change from a rater's first dialogue to the last cannot be tested yet."
     else:
         words = "From a rater's first dialogue to the last, no change of the ratings is significant."
     if drifted:

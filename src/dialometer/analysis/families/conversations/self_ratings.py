@@ -53,7 +53,7 @@ from dialometer.analysis.families.conversations.relations import criteria_sectio
 from dialometer.analysis.shared.comparisons import between, comparison_title, primary_comparison
 from dialometer.analysis.shared.equivalence import decided
 from dialometer.analysis.shared.other_models import simpler_models
-from dialometer.analysis.shared.ranking import difference, lead_claims
+from dialometer.analysis.shared.ranking import difference, lead_claims, not_clear_words
 from dialometer.analysis.shared.subgroups import groups_method
 from dialometer.errors import DialometerError, NotEnoughData
 from dialometer.model.analysis_plan import Comparison
@@ -211,16 +211,17 @@ def _answer(main: SystemComparison) -> str:
     if len(main.means) < 2:
         return f"{main.ratings.label}: dialogues with {best} are rated {with_interval(main.means[best])} {scale}."
     others = listed(f"{number(mean.value)} with {system}" for system, mean in main.means.items() if system != best)
-    rest = listed(
-        (system for system in main.means if system != best), conjunction="and" if main.lead.is_clear else "or"
-    )
     rated = f"({main.ratings.label}: {number(main.means[best].value)} against {others}, {scale})"
-    if len(main.means) == 2 and number(main.means[best].value) == number(main.means[rest].value):
-        return f"Dialogues with {best} and with {rest} are tied {rated}."
-    ahead = "are rated higher than" if main.lead.is_clear else "are rated highest, but not significantly higher than"
-    if len(main.means) == 2 and not main.lead.is_clear:
-        return f"Dialogues with {best} and with {rest} do not differ significantly {rated}."
-    return f"Dialogues with {best} {ahead} those with {rest} {rated}."
+    if main.lead.is_clear:
+        return f"Dialogues with {best} are rated higher than those with {listed(main.lead.behind)} {rated}."
+    if len(main.means) == 2:
+        (rest,) = (system for system in main.means if system != best)
+        if number(main.means[best].value) == number(main.means[rest].value):
+            return f"Dialogues with {best} and with {rest} are tied {rated}."
+        if main.lead.level:
+            return f"Dialogues with {best} and with {rest} do not differ significantly {rated}."
+        return f"Dialogues with {best} are rated higher than those with {rest} {rated}, but there is no test."
+    return f"Dialogues with {best} are rated highest {rated}, {not_clear_words(main.lead, 'with')}."
 
 
 def _claims(main: SystemComparison) -> tuple[Claim, ...]:
@@ -243,18 +244,22 @@ def _certainty(main: SystemComparison) -> str:
         return "Not enough data."
     if len(main.means) < 2:
         return f"Based on {_dialogues(main.ratings)}; there is one system only, so nothing to compare it with."
-    leads = []
+    leads, untested = [], []
     for system in main.means:
         if system == main.lead.best:
             continue
         gap = difference(main.pairs, main.lead.best, system)
         if gap is None or not gap.is_known:
-            leads.append(f"no test against {system}")
+            untested.append(system)
             continue
         corrected = p_words(float(gap.details["p_adjusted"]))
         size = f"{number(gap.value)} points above" if number(gap.value) != number(0) else "level with"
         leads.append(f"{size} {system} ({interval_only(gap)}, {corrected})")
-    return f"{main.lead.best} is {listed(leads)}. {_basis(main.ratings, is_declared=main.is_declared)}"
+    parts = [f"{main.lead.best} is {listed(leads)}"] if leads else []
+    if untested:
+        there = "there" if parts else "There"
+        parts.append(f"{there} is no test of {main.lead.best} against {listed(untested, conjunction='or')}")
+    return f"{'; '.join(parts)}. {_basis(main.ratings, is_declared=main.is_declared)}"
 
 
 def _headlines(main: SystemComparison, shape: RatingShape) -> tuple[Headline, ...]:

@@ -367,9 +367,8 @@ def _sentence(measure: Measure, result: Reliability) -> str:
         return f"{text}; single raters do not agree at all, so that more of them would not help."
     if n > MOST_RATERS:
         return f"{text}; single raters agree so little that even the mean of {MOST_RATERS} would not reach {WANTED:g}."
-    return (
-        f"{text}. A reliability of {WANTED:g} needs the mean of about {n} rater{'' if n == 1 else 's'} per thing rated."
-    )
+    needed = "one rater" if n == 1 else f"the mean of about {n} raters"
+    return f"{text}. A reliability of {WANTED:g} needs {needed} per thing rated."
 
 
 def _figure(measures: Measures, reliabilities: dict[str, Reliability]) -> Figure:

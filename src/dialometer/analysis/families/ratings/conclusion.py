@@ -220,7 +220,7 @@ def conclusion(evidence: Evidence) -> Section:
 
 def summary_words(evidence: Evidence, contrast: Contrast) -> str:
     """One sentence for the first screen: what changed with a level and what did not."""
-    changed, absent, unclear = _outcomes(evidence, contrast)
+    changed, absent, _ = _outcomes(evidence, contrast)
     where = f"With “{level_label(contrast.level)}” instead of “{level_label(contrast.base)}”"
     kind = "" if is_declared(evidence, contrast) else " (exploratory: not declared in advance)"
     rest = f"no significant change in {listed(absent, conjunction='or')}" if absent else ""
@@ -228,7 +228,7 @@ def summary_words(evidence: Evidence, contrast: Contrast) -> str:
         return f"{where}, {listed(changed)}{f'; {rest}' if rest else ''}{kind}."
     if rest:
         return f"{where}, there was {rest}{kind}."
-    return f"{where}: {'unclear' if unclear else 'not enough data to tell'}."
+    return f"{where}, nothing can be tested yet."
 
 
 def is_declared(evidence: Evidence, contrast: Contrast) -> bool:
@@ -249,9 +249,10 @@ def _effect_name(contrast: Contrast) -> str:
 
 
 def verdict_words(evidence: Evidence, contrast: Contrast) -> str:
-    """What changed, what did not, and what is unclear."""
-    unclear = _outcomes(evidence, contrast)[2]
-    return summary_words(evidence, contrast) + (f" Unclear: {listed(unclear)}." if unclear else "")
+    """What changed, what did not, and what cannot be tested yet."""
+    changed, absent, unclear = _outcomes(evidence, contrast)
+    rest = f" Not tested yet: {listed(unclear)}." if unclear and (changed or absent) else ""
+    return summary_words(evidence, contrast) + rest
 
 
 def _outcomes(evidence: Evidence, contrast: Contrast) -> tuple[list[str], list[str], list[str]]:

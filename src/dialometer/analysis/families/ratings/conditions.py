@@ -109,7 +109,8 @@ def cell_means(
         if inside is not None:
             chosen &= inside
         if not chosen.any():
-            means.append(unknown("mean over raters", f"no raters in “{name}”; recruit some", label=name))
+            whose = "" if inside is None else " of this group"
+            means.append(unknown("mean over raters", f"no raters{whose} in “{name}”; recruit some", label=name))
             continue
         mean = mean_over_raters(
             values[chosen],

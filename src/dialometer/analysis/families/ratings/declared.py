@@ -355,9 +355,10 @@ def _table(tests: list[DeclaredTest], primary: str | None, options: Options) -> 
 
 
 def declared_headlines(
-    study: Study, tests: list[DeclaredTest], options: Options, most: int = 4
+    study: Study, tests: list[DeclaredTest], options: Options, most: int = 4, *, is_interim: bool
 ) -> tuple[Headline, ...]:
     """The primary comparison's numbers for the first screen, with corrected p-values."""
+    so_far = " so far" if is_interim else ""
     primary = study.spec.analysis.primary
     own = [test for test in tests if test.comparison.name == primary]
     several = len({test.measure.label for test in own}) > 1 or any(test.outcome == CONSISTENCY for test in own)
@@ -367,7 +368,7 @@ def declared_headlines(
             + f"{test.first} against {test.second}"
             + (", consistency" if test.outcome == CONSISTENCY else ""),
             replace(test.shown, p_value=test.p_adjusted, unit=_unit(test)),
-            _significance(test, options, len(own)),
+            _significance(test, so_far + (after_correction(options.correction) if len(own) > 1 else "")),
             is_confirmatory=True,
         )
         for test in own[:most]
@@ -384,11 +385,10 @@ def _unit(test: DeclaredTest) -> str:
     )
 
 
-def _significance(test: DeclaredTest, options: Options, n_tests: int) -> str:
-    if math.isnan(test.p_adjusted):
-        return "No test."
-    corrected = after_correction(options.correction) if n_tests > 1 else ""
-    return significance_words(test.shown, test.null, test.p_adjusted, corrected)
+def _significance(test: DeclaredTest, after: str) -> str:
+    return (
+        "No test." if math.isnan(test.p_adjusted) else significance_words(test.shown, test.null, test.p_adjusted, after)
+    )
 
 
 def declared_p(ratings: SystemRatings, tests: list[DeclaredTest]) -> dict[tuple[int, int], float]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
+from dialometer.analysis.base.choose import so_far
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import (
     ANALYSES,
@@ -311,7 +312,7 @@ class _FactorRun(RatingRun):
         return " ".join(paragraphs)
 
     def headlines(self) -> tuple[Headline, ...]:
-        made = list(declared_headlines(self.study, self.tests, self.options))
+        made = list(declared_headlines(self.study, self.tests, self.options, is_interim=bool(so_far(self.data))))
         main = self.effects[0]
         if not made and main.measure.unit != "z":
             made += [

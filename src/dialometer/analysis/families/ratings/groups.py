@@ -244,8 +244,9 @@ def _sentence(effects: FactorEffects, contrast: Contrast, groups: RaterGroups, o
         difference = shown(measure, welch_t(first, second, confidence=options.confidence))
         size = "not known" if not difference.is_known else f"{value_only(difference)}, {interval_only(difference)}"
         entries.append(f"“{group}” ({len(first)} and {len(second)} raters): {size}")
-    what = "ratio" if measure.is_log else "difference"
-    text = f"The {what} of “{level_label(contrast.level)}” to “{level_label(contrast.base)}” by group: {'; '.join(entries)}."
+    higher, base = level_label(contrast.level), level_label(contrast.base)
+    what = f"ratio of “{higher}” to “{base}”" if measure.is_log else f"difference between “{higher}” and “{base}”"
+    text = f"The {what} by group: {'; '.join(entries)}."
     change = interaction(effects, contrast, groups, options)
     if not change.is_known:
         return text

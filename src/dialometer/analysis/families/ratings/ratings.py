@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from dialometer.analysis.base.choose import so_far
 from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import (
     ANALYSES,
@@ -233,7 +234,9 @@ class _RatingRun(RatingRun):
         return self._counts() + ("" if self.options.has_fixed_items else item_limit(self.deciding[0]))
 
     def headlines(self) -> tuple[Headline, ...]:
-        made = list(declared_headlines(self.study, self.tests, self.options, most=3))
+        made = list(
+            declared_headlines(self.study, self.tests, self.options, most=3, is_interim=bool(so_far(self.data)))
+        )
         if not made:
             made = [best_headline(ratings, self.tests) for ratings in self.systems if len(ratings.systems) > 1]
         return tuple(made)

@@ -104,7 +104,9 @@ def _paragraphs(model: Rasch, usual: list[RaterSeverity], labels: str, alpha: fl
             f"{n_of(len(erratic), 'rater')} answered more erratically than the model allows: {listed(erratic, most=5)}."
         )
     if regular:
-        fit.append(f"{n_of(len(regular), 'rater')} answered more regularly than it expects: {listed(regular, most=5)}.")
+        fit.append(
+            f"{n_of(len(regular), 'rater')} answered more regularly than the model expects: {listed(regular, most=5)}."
+        )
     none = f"No rater's answers are far from what the model expects (infit {REGULAR:g} to {ERRATIC:g})."
     if not all(REGULAR <= row.infit <= ERRATIC for row in usual):
         none = "No rater's answers are further from what the model expects than chance allows with so few ratings."

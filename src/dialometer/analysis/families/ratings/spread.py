@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 
@@ -23,7 +25,7 @@ from dialometer.analysis.base.wording import (
 )
 from dialometer.analysis.families.ratings.drift import UNITS, drifting_raters, n_steps, shown_change, span_words
 from dialometer.analysis.families.ratings.factor_effects import null_of, shown, unit_name
-from dialometer.analysis.shared.comparisons import is_significant, p_cells, p_columns
+from dialometer.analysis.shared.comparisons import is_significant, no_position_words, p_cells, p_columns
 from dialometer.errors import NotEnoughData
 from dialometer.model.estimate import Estimate, unknown
 from dialometer.model.item import ArenaItem, ChatItem, DialogueItem, PairItem, ResponsesItem
@@ -362,7 +364,7 @@ def _places_table(measure: Measure, places: list[tuple[int, Estimate]], options:
 def _place_sentence(measure: Measure, places: list[tuple[int, Estimate]]) -> str:
     clear = [(place, estimate) for place, estimate in places if is_significant(estimate)]
     if not clear:
-        return "Position on the screen made no significant difference."
+        return no_position_words(estimate for _, estimate in places)
     details = listed(
         f"position {place}: {value_only(shown(measure, estimate))} ({interval_only(shown(measure, estimate))})"
         for place, estimate in clear
@@ -396,6 +398,8 @@ def session_drift(measure: Measure, rest: Floats, options: Options) -> Estimate:
 def _drift_sentence(measure: Measure, drift: Estimate) -> str:
     if not drift.is_known:
         return f"Drift over the session is not known: {drift.notes[0]}."
+    if math.isnan(drift.p_value):
+        return "Whether ratings drift over the session cannot be tested yet."
     change = shown_change(measure, drift)
     size = value_only(change)
     what = f"by a factor of {size}" if measure.is_log else f"by {size} {unit_name(measure, size)}"
@@ -458,7 +462,5 @@ def _median_by_third(timed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pace_sentence(pace: Estimate) -> str:
-    return (
-        f"A screen in the last third of a session took {value_only(pace)} times as long as one in the first third "
-        f"({interval_only(pace)}, {p_words(pace.p_value)})."
-    )
+    text = f"A screen in the last third of a session took {value_only(pace)} times as long as one in the first third"
+    return f"{text} ({interval_only(pace)}, {p_words(pace.p_value)})." if pace.has_interval else f"{text}."

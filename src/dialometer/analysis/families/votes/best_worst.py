@@ -56,6 +56,7 @@ from dialometer.analysis.shared.comparisons import (
     first_places_words,
     is_about,
     known_cell,
+    no_position_words,
     p_adjusted,
     p_cell,
     preferred_words,
@@ -63,7 +64,15 @@ from dialometer.analysis.shared.comparisons import (
 )
 from dialometer.analysis.shared.equivalence import decided, differences_of
 from dialometer.analysis.shared.next_steps import alpha_steps
-from dialometer.analysis.shared.ranking import by_differences, by_rank, lead_claims, lead_words, pair_columns, pair_rows
+from dialometer.analysis.shared.ranking import (
+    by_differences,
+    by_rank,
+    lead_claims,
+    lead_words,
+    pair_columns,
+    pair_rows,
+    rank_range,
+)
 from dialometer.analysis.shared.subgroups import GroupTest, corrected_groups, groups_method, groups_test, rater_groups
 from dialometer.errors import NotEnoughData
 from dialometer.model.analysis_plan import Comparison
@@ -119,7 +128,7 @@ def board_table(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool =
             (
                 system,
                 ranking.ranked.index(system) + 1 if system in ranking.ranked else None,
-                _rank_words(ranking, system),
+                rank_range(ranking.ranks(system)),
                 known_cell(score),
                 counts["best"],
                 counts["worst"],
@@ -160,14 +169,6 @@ def _columns_words(ranking: BestWorstRanking) -> str:
         f"is about {over_words(ranking.options)}. “Possible ranks” are those that the tests of differences leave open. Utilities "
         "are log odds of the choice model with mean 0, for comparison."
     )
-
-
-def _rank_words(ranking: BestWorstRanking, system: str) -> str:
-    """The ranks that a system may have, such as "2–4"; empty where there are no tests."""
-    ranks = ranking.ranks(system)
-    if ranks is None:
-        return ""
-    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}–{ranks[1]}"
 
 
 def ranking_figure(name: str, ranking: BestWorstRanking, *, is_confirmatory: bool = False) -> Figure:
@@ -343,11 +344,7 @@ def place_section(data: StudyData, given: BestWorstData, options: Options) -> Se
     )
     clear = [f"position {test.label}" for test in tested if p_adjusted(test) <= 1 - options.confidence]
     drawn = data.study.spec.design.system_order != "fixed"
-    text = (
-        f"Picked as best more or less often than by chance: {listed(clear)}."
-        if clear
-        else "Position on the screen made no significant difference."
-    )
+    text = f"Picked as best more or less often than by chance: {listed(clear)}." if clear else no_position_words(tested)
     text += (
         " Positions were drawn anew for each rater and item, so no system is favoured."
         if drawn
@@ -545,7 +542,7 @@ def _certainty(main: BestWorstRanking, options: Options, *, is_declared: bool) -
 def _headlines(main: BestWorstRanking, *, is_declared: bool) -> tuple[Headline, ...]:
     lines = []
     for system in main.ranked[:3]:
-        score, ranks = main.scores[system], _rank_words(main, system)
+        score, ranks = main.scores[system], rank_range(main.ranks(system))
         place = f"Ranks left open by the tests: {ranks}; " if ranks else ""
         counts = score.details
         words = f"{place}picked best {counts['best']} and worst {counts['worst']} of {counts['shown']} times."

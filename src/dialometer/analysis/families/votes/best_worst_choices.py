@@ -16,8 +16,8 @@ from dialometer.analysis.base.data import StudyData
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.scale_units import compared_types
 from dialometer.analysis.base.wording import criterion_label, n_of, system_label
-from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems, is_significant
-from dialometer.analysis.shared.ranking import Lead, adjusted_pairs, difference, lead
+from dialometer.analysis.shared.comparisons import compared_criteria, compared_systems
+from dialometer.analysis.shared.ranking import Lead, adjusted_pairs, lead, possible_ranks
 from dialometer.errors import NotEnoughData
 from dialometer.model.analysis_plan import Comparison
 from dialometer.model.estimate import Estimate
@@ -201,12 +201,8 @@ class BestWorstRanking:
         return tuple(name for name in self.ranked if name in (*self.leader.level, *self.leader.untested))
 
     def ranks(self, name: str) -> tuple[int, int] | None:
-        """The ranks that the tests leave open: behind every system that is significantly ahead, before those behind."""
-        if not self.has_ranks or name not in self.ranked:
-            return None
-        gaps = [gap for other in self.ranked if (gap := difference(self.pairs, name, other)) is not None]
-        clear = [gap.value for gap in gaps if is_significant(gap)]
-        return 1 + sum(value < 0 for value in clear), len(self.ranked) - sum(value > 0 for value in clear)
+        """The ranks that the tests leave open; None where there are none."""
+        return possible_ranks(self.ranked, self.pairs, name) if self.has_ranks and name in self.ranked else None
 
 
 def rank_by_best_worst(

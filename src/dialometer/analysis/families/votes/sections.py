@@ -28,13 +28,14 @@ from dialometer.analysis.shared.comparisons import (
     first_places_words,
     is_significant,
     known_cell,
+    no_position_words,
     p_adjusted,
     p_cell,
     p_cells,
     p_columns,
 )
 from dialometer.analysis.shared.effect_words import expected_share
-from dialometer.analysis.shared.ranking import by_rank, difference, lead_words
+from dialometer.analysis.shared.ranking import by_rank, difference, lead_words, rank_range
 from dialometer.analysis.shared.subgroups import (
     SMALLEST_OF_PAIRS,
     GroupTest,
@@ -219,9 +220,7 @@ def contrasts_table(
 
 def rank_words(rank: Estimate | None) -> str:
     """The ranks a system may have, such as "2–4"; empty where nothing is known about them."""
-    if rank is None or not rank.has_interval:
-        return ""
-    return f"{rank.low:.0f}" if rank.low == rank.high else f"{rank.low:.0f}–{rank.high:.0f}"
+    return rank_range((round(rank.low), round(rank.high)) if rank is not None and rank.has_interval else None)
 
 
 def board_figure(name: str, ranking: SystemRanking, *, is_confirmatory: bool = False) -> Figure:
@@ -325,7 +324,7 @@ def model_section(rankings: Sequence[SystemRanking], *, has_rankings: bool, is_o
             f"Position on the screen mattered for {listed(clear)}; the model takes it out of the strengths."
         )
     else:
-        paragraphs.append("Position on the screen made no significant difference.")
+        paragraphs.append(no_position_words(family))
     if has_rankings:
         paragraphs.append(
             "Rankings were broken into all their pairs, which keeps Bradley-Terry strengths right; confidence intervals and tests "

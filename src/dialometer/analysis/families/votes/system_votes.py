@@ -157,16 +157,18 @@ def _pairs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     decided = read.filter(pl.col("winner") != CANNOT_TELL)
     notes = []
     if len(read) < len(frame):
-        notes.append(
-            f"{n_of(len(frame) - len(read), 'answer')} named neither of the two systems shown and were excluded."
-        )
+        n_other = len(frame) - len(read)
+        were = "was" if n_other == 1 else "were"
+        notes.append(f"{n_of(n_other, 'answer')} named neither of the two systems shown and {were} excluded.")
     if len(decided) < len(read):
-        notes.append(f"{n_of(len(read) - len(decided), 'answer')} “cannot tell” count as no vote.")
+        n_open = len(read) - len(decided)
+        notes.append(f"{n_of(n_open, 'answer')} “cannot tell” {'counts' if n_open == 1 else 'count'} as no vote.")
     n_bad = int((decided["winner"] == BOTH_BAD).sum())
     if n_bad:
         over = " over all questions" if decided["criterion"].n_unique() > 1 else ""
         share = f"{percent(n_bad / len(decided))} of {n_of(len(decided), 'vote')}{over}"
-        notes.append(f"{n_of(n_bad, 'answer')} “both are bad” ({share}) count as ties in the ranking.")
+        count_as = "counts as a tie" if n_bad == 1 else "count as ties"
+        notes.append(f"{n_of(n_bad, 'answer')} “both are bad” ({share}) {count_as} in the ranking.")
         decided = decided.with_columns(winner=pl.col("winner").replace(BOTH_BAD, TIE))
     return decided.select(_VOTE_COLUMNS), tuple(notes)
 
