@@ -383,6 +383,15 @@ def test_a_colour_means_the_same_in_every_report(template, quick):
     assert (one, of_one) == ([DECLARED, "Other answer", "Same answer"], "Same answer")
 
 
+def test_the_key_names_only_what_is_drawn(template, quick):
+    figure, table = sensitivity_section(quick(template("compare"), n_raters=24), OPTIONS).parts
+    layer = next(one for one in figure.spec["layer"] if "shape" in one.get("encoding", {}))
+    verdicts = {row[[column.name for column in table.columns].index("agrees")] for row in table.rows}
+    assert verdicts == {"declared", "yes"}
+    assert layer["encoding"]["shape"]["legend"]["values"] == [DECLARED, "Same answer"]
+    assert layer["encoding"]["color"]["legend"]["values"] == [DECLARED, "Same answer"]
+
+
 def test_the_axis_names_its_unit(template, quick):
     titles = {}
     for name in ("likert", "acute", "best-worst"):

@@ -176,23 +176,28 @@ def is_drawn(field: str, domain: tuple[float, float] | None) -> Spec:
     return {"filter": f"isValid(datum.{field}){inside}"}
 
 
-def group_colour(groups: Sequence[str], screen: ScreenWidth, title: str = "", *, field: str = "group") -> Spec:
-    """Colours by group with a legend above the chart that fits its width."""
+def group_colour(
+    groups: Sequence[str], screen: ScreenWidth, title: str = "", *, field: str = "group", drawn: Sequence[str] = ()
+) -> Spec:
+    """Colours by group with a legend above the chart that fits its width, of the groups that are drawn or else of all."""
     longest = max((len(group) for group in groups), default=1)
     n_columns = max(1, min(len(groups), int(screen.width_px // (longest * CHAR_PX + 34))))
+    legend: Spec = {"title": title or None, "columns": n_columns, "symbolOpacity": 1}
+    if drawn:
+        legend["values"] = [group for group in groups if group in drawn]
     return {
         "field": field,
         "type": "nominal",
         "sort": None,
         "scale": {"domain": list(groups), "range": [SERIES[i % len(SERIES)] for i in range(len(groups))]},
-        "legend": {"title": title or None, "columns": n_columns, "symbolOpacity": 1} if groups != [""] else None,
+        "legend": legend if groups != [""] else None,
     }
 
 
-def group_shape(groups: Sequence[str], screen: ScreenWidth, title: str = "") -> Spec:
+def group_shape(groups: Sequence[str], screen: ScreenWidth, title: str = "", *, drawn: Sequence[str] = ()) -> Spec:
     """Shapes by group in the same legend, for eyes and printers that do not tell the colours apart."""
     scale = {"domain": list(groups), "range": [SHAPES[i % len(SHAPES)] for i in range(len(groups))]}
-    return {**group_colour(groups, screen, title), "scale": scale}
+    return {**group_colour(groups, screen, title, drawn=drawn), "scale": scale}
 
 
 def unknown_text() -> Spec:

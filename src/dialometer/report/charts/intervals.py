@@ -80,7 +80,10 @@ def dot_interval(
             ),
         }
         layers = [*(reference_rule(bound, is_strong=False) for bound in bounds)]
-        layers += interval_layers(x, groups, screen, group_title, domain=domain, open_ends=_open_ends(dots))
+        drawn = [dot.group for dot in dots] if group_order else ()
+        layers += interval_layers(
+            x, groups, screen, group_title, domain=domain, open_ends=_open_ends(dots), drawn=drawn
+        )
         if reference is not None:
             layers.insert(0, reference_rule(reference))
         view: Spec = {"encoding": encoding, "layer": layers}
@@ -135,6 +138,7 @@ def interval_layers(
     *,
     domain: tuple[float, float] | None = None,
     open_ends: Mapping[str, float] = MappingProxyType({}),
+    drawn: Sequence[str] = (),
 ) -> list[Spec]:
     """The interval as a line and the value as a point; where a ``domain`` is given, what is beyond its ends is not drawn.
 
@@ -143,8 +147,8 @@ def interval_layers(
     colour: Spec = {"value": SERIES[0]}
     shape: Spec = {}
     if groups != [""]:
-        colour = group_colour(groups, screen, group_title)
-        shape = {"shape": group_shape(groups, screen, group_title)}
+        colour = group_colour(groups, screen, group_title, drawn=drawn)
+        shape = {"shape": group_shape(groups, screen, group_title, drawn=drawn)}
     line: Spec = {"type": "rule", "strokeWidth": 2.5, "strokeCap": "round", "clip": True}
     arrows: list[Spec] = []
     for end, place in open_ends.items():
