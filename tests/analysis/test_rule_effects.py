@@ -132,8 +132,10 @@ def test_judgments_of_a_rule_are_those_of_its_raters_without_gold_items(template
     findings = pl.DataFrame(told, schema=data.findings.schema, orient="row")
     kept, lost = (data.judgments.filter(side) for side in (pl.col("rater") != rater, pl.col("rater") == rater))
     out = replace(data, findings=findings, judgments=kept, set_aside=lost)
-    rows = {row[0]: row[2:] for row in rules_section(out, OPTIONS).parts[0].rows}
+    table = rules_section(out, OPTIONS).parts[0]
+    rows = {row[0]: row[2:] for row in table.rows}
     assert rows["gold (2 rules)"] == rows["attention"] == (1, n_own)
+    assert table.caption == "Judgments on gold items are not counted here."  # those of excluded raters are elsewhere
     alone = rules_section(replace(out, findings=findings.head(1)), OPTIONS).parts[1]
     assert all(row[4].n + 10 == row[5].n for row in alone.rows)
 

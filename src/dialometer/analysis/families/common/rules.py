@@ -90,7 +90,8 @@ def rules_section(data: StudyData, options: Options) -> Section:
             changed.append(shown)
     found = _found(len(rules), len(concerned))
     words = (found, _elsewhere(data)) if has_answer else _paragraphs(found, counts, changed)
-    return Section(NAME, TITLE, words, _tables(counts, effects))
+    caption = "Judgments on gold items are not counted here." if gold_items(data.study) else ""
+    return Section(NAME, TITLE, words, _tables(counts, effects, caption))
 
 
 def _elsewhere(data: StudyData) -> str:
@@ -249,14 +250,14 @@ def _paragraphs(found: str, counts: list[tuple[Cell, ...]], changed: list[str]) 
     return tuple(paragraphs)
 
 
-def _tables(counts: list[tuple[Cell, ...]], effects: list[tuple[Cell, ...]]) -> tuple[Table, ...]:
+def _tables(counts: list[tuple[Cell, ...]], effects: list[tuple[Cell, ...]], caption: str) -> tuple[Table, ...]:
     counted = (
         Column("rule", "Rule"),
         Column("action", "What it does"),
         Column("raters", "Raters concerned", "count"),
         Column("judgments", "Their judgments", "count"),
     )
-    summary = Table("rule_counts", "The rules and whom they concern", counted, tuple(counts))
+    summary = Table("rule_counts", "The rules and whom they concern", counted, tuple(counts), caption=caption)
     if not effects:
         return (summary,)
     columns = (
