@@ -206,4 +206,4 @@ def test_a_study_in_two_languages_from_the_command_line_to_the_report(study, tmp
     )
     assert "## Language: groups of raters" in (tmp_path / "report" / "report.md").read_text()
     refused = run("simulate", folder, "--languages", "fr=1", code=1)
-    assert "no share of one of the study's languages" in refused.stderr
+    assert "is not a share of one of the study's languages" in refused.stderr
