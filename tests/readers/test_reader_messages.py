@@ -57,7 +57,7 @@ def test_calls_of_tools_stay_with_the_answer_they_led_to(tmp_path):
     assert turns_of(dialogue) == [("user", "Rain in Oslo?"), ("agent", "Yes, a little.")]
     assert dialogue.turns[1].tool_calls == (ToolCall("weather", '{"city": "Oslo"}', "4 mm"),)
     assert not dialogue.metadata
-    assert any("calls of tools" in str(warning) for warning in reading.warnings)
+    assert any("tool calls and their results" in str(warning) for warning in reading.warnings)
 
 
 def test_a_chat_that_ends_with_a_call_keeps_it(tmp_path):

@@ -32,7 +32,7 @@ def bomb(path, *, manifest):
     return path
 
 
-@pytest.mark.parametrize(("manifest", "words"), [(True, "unpacks to more than"), (False, "no archive of a study")])
+@pytest.mark.parametrize(("manifest", "words"), [(True, "unpacks to more than"), (False, "not an archive of a study")])
 def test_an_archive_is_refused_before_it_fills_the_disk(tmp_path, monkeypatch, manifest, words):
     written = []
     monkeypatch.setattr(archive, "sha256_of", written.append)
