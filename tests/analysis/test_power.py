@@ -157,7 +157,7 @@ def test_the_command(tmp_path):
     assert found["with_judge"] < found["people"]
     assert "declares no judges" in str(result_of("power", tmp_path / "s", "--judges").exception)
     wrong = result_of("power", tmp_path / "s", "--raters", "many")
-    assert "no list of numbers" in str(wrong.exception)
+    assert "not a list of numbers" in str(wrong.exception)
 
 
 def test_a_test_that_could_not_be_made_is_not_significant():

@@ -178,7 +178,7 @@ def test_a_changed_or_foreign_archive_is_refused(archived, tmp_path):
     _, source = archived
     changes = {
         "changed.zip": (lambda n, c: (n, c.replace(b",1,", b",2,") if n == "data/judgments.csv" else c), "not as they"),
-        "foreign.zip": (lambda n, c: (n.replace("archive.json", "other.json"), c), "no archive of a study"),
+        "foreign.zip": (lambda n, c: (n.replace("archive.json", "other.json"), c), "not an archive of a study"),
         "newer.zip": (
             lambda n, c: (n, c.replace(b'"dialometer_archive": 1', b'"dialometer_archive": 9')),
             "has the format 9",

@@ -168,7 +168,7 @@ def test_a_backup_that_is_not_whole_is_refused(study, tmp_path):
     for name, change in {
         "is not as it was written": {"files/study.yaml": entries["files/study.yaml"] + b"x"},
         "is not a backup of a study": {"backup.json": b"{}"},
-        "no backup of a study": {"backup.json": json.dumps(outside).encode()},
+        "not a backup of a study": {"backup.json": json.dumps(outside).encode()},
         "does not hold what the backup says": {"backup.json": json.dumps(emptied).encode()},
         "the backup cannot be opened": {"backup.json": json.dumps(both).encode(), "files/study.yaml/inside": b"x"},
     }.items():

@@ -304,7 +304,7 @@ def test_answers_to_another_form_are_refused_with_the_item(make):
     (target / "user_state.json").write_text("{")
     assert "broken JSON" in dialometer("import", folder, target.parent, "--format", "potato", fails=True)
     (target / "user_state.json").write_text("[1]")
-    assert "no file of Potato's" in dialometer("import", folder, target.parent, "--format", "potato", fails=True)
+    assert "not a file of Potato's" in dialometer("import", folder, target.parent, "--format", "potato", fails=True)
 
 
 def test_forms_name_tool_calls_and_media_in_words():
