@@ -178,3 +178,5 @@ def test_what_happens_is_announced(tmp_path, open_page):  # noqa: F811
         wrong.fill("24")
         page.keyboard.press("Enter")
         expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
+        page.goto(f"{served.url}/dashboard/studies/draft/files/study.yaml?line=4#open-file")
+        expect(page.get_by_label("study.yaml")).to_be_focused()  # only then the line of a problem is seen as chosen

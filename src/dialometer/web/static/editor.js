@@ -23,10 +23,15 @@ for (const text of document.querySelectorAll("textarea[data-lines]")) {
   if (wanted) {
     const lines = text.value.split("\n");
     const start = lines.slice(0, wanted - 1).join("\n").length + (wanted > 1 ? 1 : 0);
-    text.focus({ preventScroll: true });
-    text.setSelectionRange(start, start + (lines[wanted - 1] ?? "").length);
-    text.scrollTop = (wanted - 4) * Number.parseFloat(getComputedStyle(text).lineHeight);
-    editor.scrollIntoView({ block: "center" });
+    const go = () => {
+      text.focus({ preventScroll: true });
+      text.setSelectionRange(start, start + (lines[wanted - 1] ?? "").length);
+      text.scrollTop = (wanted - 4) * Number.parseFloat(getComputedStyle(text).lineHeight);
+      editor.scrollIntoView({ block: "center" });
+    };
+    go();
+    // Where the address names a place of the page, browsers go there once it is loaded and take the focus away.
+    addEventListener("load", () => requestAnimationFrame(() => setTimeout(go)));
   }
 }
 
