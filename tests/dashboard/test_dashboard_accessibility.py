@@ -178,5 +178,10 @@ def test_what_happens_is_announced(tmp_path, open_page):  # noqa: F811
         wrong.fill("24")
         page.keyboard.press("Enter")
         expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
+        page.set_viewport_size(PHONE["viewport"])
+        covered = """() => [...document.querySelectorAll('.maker-steps li')].filter((one, i, all) => all[i + 1]
+          && one.offsetTop === all[i + 1].offsetTop && one.offsetLeft + one.offsetWidth > all[i + 1].offsetLeft - 20).length"""
+        assert page.evaluate(covered) == 0, "the number of a step is beside the name of the one before it"
+        page.set_viewport_size(DESKTOP["viewport"])
         page.goto(f"{served.url}/dashboard/studies/draft/files/study.yaml?line=4#open-file")
         expect(page.get_by_label("study.yaml")).to_be_focused()  # only then the line of a problem is seen as chosen
