@@ -81,6 +81,9 @@ def test_a_part_of_the_data_is_explored_and_marked(site):
     assert "Exploratory. This part of the data was chosen after the fact" in ada.text
     n_looks = len(site.store("anchoring").looks.all())
     wait_for(ada, "What this part shows", "/studies/anchoring/explore", condition="anchor=none, layout=together")
+    assert '<span dir="auto">How old are you?</span>' in ada.page.replace('id="explore-age" ', ""), (
+        "questions as they are written"
+    )
     running = site.studies.running("anchoring")
     same = analyse(
         running.study, running.store, n_resamples=100, only=[DataChoice.parse("condition=anchor=none, layout=together")]
