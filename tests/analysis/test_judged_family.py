@@ -68,6 +68,11 @@ def test_one_rater_is_no_sample_of_raters(data):
         assert (row["narrower"], row["worth"]) == (None, None)
 
 
+def test_raters_who_all_say_the_same_leave_nothing_to_test(data):
+    same = replace(data, judgments=data.judgments.with_columns(value=pl.lit(4.0)))
+    assert analyse(data.study, same, n_resamples=100).summary.answer.endswith("since all judgments are equal.")
+
+
 def test_intervals_end_where_the_scale_ends(data):
     """Two raters on a scale from 1 to 7: Student's t alone reaches from -6 to 14."""
     report = analyse(data.study, of_raters(data, 2), n_resamples=100)

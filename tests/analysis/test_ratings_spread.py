@@ -7,11 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dialometer.analysis.base.choose import analyse
 from dialometer.analysis.base.family import Options
 from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.families.ratings.drift import _level_sentence
 from dialometer.analysis.families.ratings.spread import _digits, _relative, disputed_section, order_section
-from dialometer.errors import NotEnoughData
 from dialometer.model.report import Figure, Table
 from dialometer.stats.effects.drift import rater_slopes
 
@@ -52,8 +52,19 @@ def test_what_all_raters_rate_alike_is_not_disputed(template, quick):
     alike = data.judgments.with_columns(
         value=(number + 2.0) * pl.when(pl.col("item") == first).then(3.0).otherwise(7.0)
     )
-    with pytest.raises(NotEnoughData, match="3 raters or more rated nothing differently"):
-        disputed_section(study, numeric_measures(dataclasses.replace(data, judgments=alike)))
+    section = disputed_section(study, numeric_measures(dataclasses.replace(data, judgments=alike)))
+    assert section.paragraphs == ("Nothing is disputed: what 3 raters or more rated, all of them rated alike.",)
+
+
+def test_ratings_that_are_all_equal_are_said_to_be_that(template, quick):
+    study = template("likert")
+    data = quick(study, n_raters=10)
+    same = dataclasses.replace(data, judgments=data.judgments.with_columns(value=pl.lit(3.0)))
+    report = analyse(study, same, n_resamples=100)
+    sections = {section.name: section for section in report.sections}
+    assert sections["disputed"].paragraphs[0].startswith("Nothing is disputed")
+    problems = [section.problem for section in report.sections if section.problem]
+    assert len([problem for problem in problems if "all ratings are equal" in problem]) == 3, problems
 
 
 @pytest.mark.parametrize(

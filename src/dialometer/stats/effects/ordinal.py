@@ -115,7 +115,8 @@ def fit_ordinal(ratings: ArrayLike, design: ArrayLike, factors: Mapping[str, Arr
     categories, rating = np.unique(values, return_inverse=True)
     if not 2 <= len(categories) <= MOST_CATEGORIES:
         raise NotEnoughData(
-            f"{len(categories)} different ratings", remedy=f"an ordinal model needs 2 to {MOST_CATEGORIES} categories"
+            "all ratings are equal" if len(categories) == 1 else f"{len(categories)} different ratings",
+            remedy=f"an ordinal model needs 2 to {MOST_CATEGORIES} categories",
         )
     if np.linalg.matrix_rank(np.column_stack([np.ones(len(values)), fixed])) <= fixed.shape[1]:
         raise NotEnoughData("the fixed effects cannot be separated", remedy="fill every condition with raters")

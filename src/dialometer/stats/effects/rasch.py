@@ -142,7 +142,9 @@ def many_facet_rasch(
     n_ratings = np.bincount(rater, minlength=len(rater_names))
     if not 2 <= len(points) <= MOST_CATEGORIES or len(rater_names) < 2:
         raise NotEnoughData(
-            f"{len(points)} different ratings by {len(rater_names)} raters",
+            "all ratings are equal"
+            if len(points) == 1
+            else f"{len(points)} different ratings, {len(rater_names)} raters",
             remedy=f"severity needs two raters and a scale of 2 to {MOST_CATEGORIES} points in use",
         )
     if len(system_names) + len(item_names) + len(rater_names) > MOST_LEVELS:

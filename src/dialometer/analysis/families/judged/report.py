@@ -175,7 +175,7 @@ class _JudgedRun:
         if len(self.criteria) == 1:
             shown = replace(shown, details={**shown.details, "about": ""})
         if math.isnan(test.p_value):
-            return f"{compared_words(shown, first, second)}, which is not tested, since {'; '.join(test.notes)}"
+            return f"{compared_words(shown, first, second)}, which is not tested, since {test.notes[0]}"
         words = effect_words(shown, first, second, self.options.correction)
         return words if is_significant(test) else f"{words}, which is not significant"
 

@@ -146,9 +146,10 @@ def disputed_section(study: Study, measures: Measures) -> Section:
     for measure in measures.criteria:
         body += _disputed(study, measure, max(3, N_DISPUTED // len(measures.criteria)))
     if not body:
-        raise NotEnoughData(
-            f"{FEWEST_RATERS} raters or more rated nothing differently", remedy="have items judged by more raters"
-        )
+        if any(np.bincount(measure.target).max() >= FEWEST_RATERS for measure in measures.criteria):
+            same = f"Nothing is disputed: what {FEWEST_RATERS} raters or more rated, all of them rated alike."
+            return Section("disputed", "Most disputed items", (same,))
+        raise NotEnoughData(f"nothing was rated by {FEWEST_RATERS} raters", remedy="have items judged by more raters")
     is_log = measures.criteria[0].is_log
     spread = "Spread (factor)" if is_log else "Standard deviation"
     table = Table(
