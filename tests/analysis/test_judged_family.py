@@ -68,6 +68,13 @@ def test_one_rater_is_no_sample_of_raters(data):
         assert (row["narrower"], row["worth"]) == (None, None)
 
 
+def test_fixed_items_are_another_choice_with_numbers_of_its_own(data):
+    report = analyse(data.study, data, n_resamples=100)
+    estimates = {row["choice"]: row["estimate"] for row in rows_of(table_of(report, "sensitivity"))}
+    fixed, declared = estimates["Items: fixed (these items only)"], estimates["Confirmatory analysis"]
+    assert fixed.high - fixed.low < declared.high - declared.low
+
+
 def test_raters_who_all_say_the_same_leave_nothing_to_test(data):
     same = replace(data, judgments=data.judgments.with_columns(value=pl.lit(4.0)))
     assert analyse(data.study, same, n_resamples=100).summary.answer.endswith("since all judgments are equal.")

@@ -190,14 +190,15 @@ def _distinct(rows: Floats, own: Floats, rest: Floats) -> tuple[Floats, Floats] 
 
 def judged_criteria(data: StudyData, options: Options) -> list[JudgedCriterion]:
     """Every criterion that raters answered and judges can correct."""
-    if "judged" not in data.shared:
-        data.shared["judged"] = [
+    key = ("judged", options)
+    if key not in data.shared:
+        data.shared[key] = [
             made
             for is_choice, names in ((False, rated_criteria(data.study)), (True, chosen_criteria(data.study)))
             for name in names
             if len((made := _criterion(data, name, options, is_choice=is_choice)).people)
         ]
-    known: list[JudgedCriterion] = data.shared["judged"]
+    known: list[JudgedCriterion] = data.shared[key]
     return known
 
 
