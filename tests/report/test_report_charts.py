@@ -256,6 +256,13 @@ def test_counts_are_marked_with_whole_numbers(most):
         assert not [mark for mark in marks if "." in mark]
 
 
+def test_both_ends_of_a_short_scale_are_marked():
+    spec = dot_interval([Dot("a", around(3.5, 0.5))], value_title="x", domain=(1, 7))
+    for form in (spec, narrow_form(spec)):
+        marks = re.findall(r"<text[^>]*>(\d)</text>", draw_svg(form))
+        assert (marks[0], marks[-1]) == ("1", "7")
+
+
 def test_bins_count_every_known_value():
     bins = bin_values([1, 1, 2, math.nan, 5, math.inf], edges=[0.5, 1.5, 2.5, 5.5], facet="f")
     assert [(b.low, b.high, b.count) for b in bins] == [(0.5, 1.5, 2), (1.5, 2.5, 1), (2.5, 5.5, 1)]

@@ -31,6 +31,7 @@ from dialometer.report.numbers import write_estimate
 from dialometer.report.theme import INK, MUTED, SERIES
 
 _CHAR_PX = 6.4
+_MOST_POINTS = 10
 _SHORT_CHARS = 10
 """Texts beside a column that leave room for it on a phone, such as "rank 2–4"."""
 
@@ -74,7 +75,8 @@ def dot_interval(
             encoding["yOffset"] = {"field": "group", "type": "nominal", "sort": groups, "scale": offset}
         x = {
             "type": "quantitative",
-            "axis": value_axis(value_title, is_percent=is_percent, screen=screen, n_facets=len(facets)),
+            "axis": value_axis(value_title, is_percent=is_percent, screen=screen, n_facets=len(facets))
+            | _points(domain),
             "scale": value_scale(
                 domain or drawn_domain(_ends(rows, reference, *bounds), limits, is_percent=is_percent)
             ),
@@ -91,6 +93,13 @@ def dot_interval(
         return in_facets(view, facets, screen, room_px=label_room_px(labels, screen), height_px=height)
 
     return on_both_screens(draw, rows)
+
+
+def _points(domain: tuple[float, float] | None) -> Spec:
+    """Marks at the points of a short scale: so many as there is room for would leave out its ends (from 1 to 7: 2, 4 and 6)."""
+    low, high = domain or (0.0, 0.0)
+    is_short = low == round(low) and high == round(high) and 2 <= high - low <= _MOST_POINTS
+    return {"values": list(range(round(low), round(high) + 1))} if is_short else {}
 
 
 def dot_rows(dots: Sequence[Dot]) -> list[dict[str, Any]]:

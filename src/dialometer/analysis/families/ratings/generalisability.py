@@ -129,13 +129,9 @@ def _figure(plan: Planned, on: str) -> Figure:
         for n in steps
         if n >= FEWEST
     ]
-    heading = (
-        "confidence interval of a difference, as a factor"
-        if plan.measure.is_log
-        else "confidence interval of a difference, ± points"
-    )
+    heading = "confidence interval, as a factor" if plan.measure.is_log else "confidence interval, ± points"
     if plan.measure.unit == "percent":
-        heading = "confidence interval of a difference, ± percentage points of the scale"
+        heading = "confidence interval, ± percentage points of the scale"
     details = "; ".join(
         f"{n_of(n_items, 'item')}: {plan.words(plan.margin(study.n_raters, n_items))}" for n_items in items
     )
