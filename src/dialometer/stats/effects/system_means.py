@@ -11,7 +11,7 @@ set of weights for the screens, so the difference of two means is the mean of th
 *Everything else* (raters saw one system of an item, items show one system each, or ratings are missing): the means are those
 of the linear mixed model ``y ~ 0 + system + (1|rater) + (1|item)``, a weighted sum of the ratings, and its uncertainty is the
 two-way jackknife over raters and items (:mod:`dialometer.stats.clustered.two_way`). This needs no model of the interactions
-and no equal variances. With more than ``MOST_LEVELS`` raters and items no mixed model is fitted: ratings weigh alike.
+and no equal variances. With more than 250 raters and 250 items no mixed model is fitted: ratings weigh alike.
 
 Checked in tests/stats/test_system_means.py against ``lme4::lmer`` (estimates; for two systems on complete screens the
 standard error too), ``scipy.stats.ttest_rel`` and ``ttest_ind(equal_var=False)`` where only raters vary, leave-one-out refits,
