@@ -368,7 +368,7 @@ def _accuracy_section(contest: Contest, accuracies: Mapping[str, Estimate], seed
     if true is not None:
         words.append(
             "These dialogues are simulated, so their true quality is known. The evaluator never sees it; the column "
-            "'True quality' shows how well it recovers what the noisy ratings hide."
+            "“True quality” shows how well it recovers what the noisy ratings hide."
         )
     table = Table(
         "accuracy_table",
