@@ -309,3 +309,9 @@ def test_questions_that_cannot_be_tested_are_not_said_to_be_alike():
     words = _question_words([untested, tested])
     assert "For facing the differences between questions are not significant" in words
     assert "For empathy the answers vary too little for a test." in words
+
+
+@pytest.mark.parametrize(("n_raters", "few"), [(2, "raters and transcript pairs"), (60, "transcript pairs")])
+def test_what_is_too_few_is_named(study, n_raters, few):
+    certainty = run(simulated(study, seed=2, n_raters=n_raters)).certainty
+    assert f"or one that so few {few} cannot show" in certainty

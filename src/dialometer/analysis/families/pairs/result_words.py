@@ -157,7 +157,8 @@ def _left_open(results: Sequence[Result], options: Options) -> str:
     if not unclear:
         return ""
     widest = max(unclear, key=lambda c: c.shown.high - c.shown.low)
-    few = widest.n_pairs < FEWEST_PAIRS and widest.has_general_test
+    n_raters = float(widest.declared.details.get("n_raters", math.inf))
+    few = widest.has_general_test and widest.n_pairs < min(FEWEST_PAIRS, n_raters)
     what = "transcript pairs" if few else "raters and transcript pairs" if widest.has_general_test else "raters"
     where = " in general" if widest.has_general_test else ""
     ends = f"{percent(widest.shown.low)} to {percent(widest.shown.high)}"
