@@ -82,7 +82,7 @@ def test_of_a_table_of_ratings_the_import_is_named(tmp_path):
         "Rater;Item;System;Nähe;Ruhe;Notiz\r\nr1;d1;alt;4;2;schön\r\nr2;d1;alt;;3;gut\r\n".encode("cp1252")
     )
     shown = " ".join(result_of("look", wide).stdout.split())
-    assert "Form: Windows-1252, Windows line ends, semicolons between columns" in shown
+    assert "Read as: Windows-1252, Windows line ends, semicolons between columns" in shown
     assert f"dialometer import my-study {wide} --format long --criteria Nähe,Ruhe imports" in shown
     known = tmp_path / "known.csv"
     known.write_text("rater,item,score\nr1,d1,4\n")
@@ -130,7 +130,7 @@ def test_a_file_with_judgments_and_dialogues_shows_both(tmp_path):
     shown = result_of("look", path).stdout
     for words in (
         "14 judgments, format votes",
-        "Form: gzip, Windows line ends",
+        "Read as: gzip, Windows line ends",
         "1 rater, 14 items, 2 systems",
         "14 both bad",
         "kept with the item ← language",

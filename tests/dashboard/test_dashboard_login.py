@@ -107,7 +107,7 @@ def test_wrong_name_and_wrong_password_look_the_same(site):
     site.owner()
     wrong = [site.visitor().sign_in("ada", "not the password"), site.visitor().sign_in("nobody", PASSWORD)]
     assert [visitor.status for visitor in wrong] == [422, 422]
-    assert all("do not belong together" in visitor.text for visitor in wrong)
+    assert all("name or the password is wrong" in visitor.text for visitor in wrong)
     assert wrong[0].page.replace("ada", "nobody").split("csrf")[0] == wrong[1].page.split("csrf")[0]
 
 

@@ -302,7 +302,7 @@ def test_signing_out_offers_the_providers_sign_out(site, provider):
         (("http://id.example", "me", ["@a.org"], "viewer", ""), "https"),
         (("http://127.0.0.1.evil.example", "me", ["@a.org"], "viewer", ""), "https"),
         (("https://id.example", "me", [], "viewer", ""), "nobody"),
-        (("https://id.example", "me", ["*"], "viewer", ""), "no address"),
+        (("https://id.example", "me", ["*"], "viewer", ""), "neither an address nor a domain"),
         (("https://id.example", "me", ["@a.org"], "king", ""), "no role"),
     ],
 )

@@ -70,5 +70,5 @@ def test_messages_are_checked_before_they_are_stored(shorten, arrive):
         with pytest.raises(FlowError):
             chats.say(person.session, item_id, text, 1)
     assert not any(turn.role == "user" for turn in chats.history(person.session, item_id))
-    with pytest.raises(FlowError, match="no conversation"):
+    with pytest.raises(FlowError, match="not a conversation"):
         chats.say(person.session, "nowhere", "hello", 1)

@@ -214,7 +214,7 @@ def test_a_study_without_ratings_or_candidates(type_in, tmp_path):
     told = type_in(
         "retrieval", "evaluate", KB, DIALOGUES, "-r", "tfidf", "--crowd", "other", cwd=tmp_path, code=1
     ).stderr
-    assert "no candidate answers" in told
+    assert "not candidate answers" in told
 
 
 def test_threshold(type_in, tmp_path):

@@ -261,7 +261,7 @@ def show_trade_off(calibration: Calibration) -> None:
         low, high = wilson_interval(calibration.right_of_surest * n_answered, n_answered)
         results.print(
             f"\nOf the {SHARE_ANSWERED:.0%} of questions that it is surest of, {calibration.right_of_surest:.0%} are answered "
-            f"rightly (95% interval {100 * low:.0f} to {100 * high:.0f}%); of all, {calibration.curve[0].right_of_answered:.0%}.",
+            f"correctly (95% interval {100 * low:.0f} to {100 * high:.0f}%); of all, {calibration.curve[0].right_of_answered:.0%}.",
             soft_wrap=True,
         )
 

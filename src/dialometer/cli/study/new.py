@@ -157,7 +157,7 @@ def _live(template: str, prompts: Path | None, agents: Path | None, target: Path
 
     if template not in ("arena", "chat") or prompts is None or agents is None:
         raise DialometerError(
-            "--prompts and --agents belong together, to the templates arena and chat",
+            "--prompts and --agents are used together, with the templates arena and chat",
             remedy="dialometer new arena DIR --prompts FOLDER --agents systems.yaml",
         )
     declared = read_systems(agents).model_dump(mode="json", exclude_defaults=True)
