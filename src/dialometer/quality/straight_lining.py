@@ -17,7 +17,7 @@ from dialometer.quality import RULES
 
 @RULES.register("straight_lining")
 class StraightLining(QualityRule):
-    """One value makes up more than ``share`` of a rater's answers on a criterion.
+    """One value makes up ``share`` or more of a rater's answers on a criterion.
 
     For choices between systems the position on the screen is compared, not the system: always the left one is the pattern
     that careless raters leave.
@@ -25,7 +25,7 @@ class StraightLining(QualityRule):
 
     rule: Literal["straight_lining"] = "straight_lining"
     share: float = Field(
-        default=0.95, gt=0, le=1, description="The rule applies from this share of the same answers on."
+        default=0.95, gt=0, le=1, description="Share of the same answers at or above which the rule applies."
     )
     at_least_n: int = Field(default=10, ge=2, description="Fewer answers on a criterion are not looked at.")
 
