@@ -10,7 +10,7 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
-from commands import invoke
+from commands import invoke, result_of
 from dialometer.cli import build_app
 from dialometer.errors import DialometerError
 from dialometer.exchange.backups.packing import opened_backup
@@ -129,6 +129,31 @@ def test_a_folder_of_studies_is_backed_up_with_its_accounts(study, tmp_path):
         with Store.open(tmp_path / place / "dashboard.db") as store:
             assert [account.name for account in store.accounts.all()] == ["ada"]
     assert "{study}" in refused("backup", "all", "--database", "postgresql://x/y")
+
+
+def test_one_damaged_study_does_not_keep_the_others_from_their_backups(study, tmp_path):
+    (tmp_path / "all").mkdir()
+    study.rename(tmp_path / "all" / "sound")
+    shutil.copytree(tmp_path / "all" / "sound", tmp_path / "all" / "broken")
+    (tmp_path / "all" / "broken" / "study.db").write_bytes(b"no database at all" * 1000)
+    add_account(tmp_path / "all" / "dashboard.db", "ada")
+    assert "no backup of broken" in refused("backup", "all", "--to", "kept")
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["dashboard.zip", "sound.zip"]
+    told = json.loads(result_of("backup", "all", "--to", "more", "--json").stdout)
+    assert (list(told["failed"]), len(told["backups"])) == (["broken"], 2)
+
+
+@pytest.mark.postgres
+def test_drafts_have_no_database_on_a_server_yet(study, postgres_url, tmp_path):
+    server, _, name = postgres_url.rpartition("/")
+    invoke("restore", "b.zip", tmp_path / "all" / name, "--database", postgres_url)
+    invoke("freeze", tmp_path / "all" / name)
+    invoke("new", "acute", tmp_path / "all" / "draft")
+    done = result_of("backup", "all", "--to", "kept", "--database", f"{server}/{{study}}", "--json")
+    told = json.loads(done.stdout)
+    assert [kept["holds"]["sessions"] for kept in told["backups"]] == [2]
+    assert told["without_data"] == ["draft"]
+    assert list(told["failed"]) == ["dashboard"], "nobody has made accounts there"
 
 
 @pytest.mark.postgres

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dialometer.errors import DialometerError
 
@@ -35,28 +35,42 @@ def studies_in(folder: Path, database: str) -> StudyFolders | None:
 
 def back_up_all(
     held: StudyFolders, to: Path, at: datetime, *, with_secrets: bool
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """A backup of each study and of the accounts in a folder; gives their manifests, and studies without data."""
+) -> tuple[list[dict[str, Any]], list[str], dict[str, DialometerError]]:
+    """A backup of each study and of the accounts in a folder; gives their manifests, studies without data, and what failed.
+
+    One study that fails, such as one with a damaged database, does not keep the others from their backups.
+    """
     from dialometer.exchange.backups.packing import make_backup
 
     to.mkdir(parents=True, exist_ok=True)
-    backups, without = [], []
+    backups: list[dict[str, Any]] = []
+    without: list[str] = []
+    failed: dict[str, DialometerError] = {}
+
+    def back_up(name: str, folder: Path, source: str | Path, kind: Literal["study", "accounts"]) -> None:
+        target = to / f"{name}.zip"
+        try:
+            manifest = make_backup(folder, str(source), target, at, with_secrets=with_secrets, kind=kind)
+        except DialometerError as error:
+            failed[name] = error
+        else:
+            backups.append({"backup": str(target), "n_bytes": target.stat().st_size, **manifest})
+
     for name in held.names():
         source = held.database_of(name)
         if isinstance(source, Path) and not source.exists():
             without.append(name)
             continue
-        target = to / f"{name}.zip"
-        manifest = make_backup(held.folder(name), str(source), target, at, with_secrets=with_secrets)
-        backups.append({"backup": str(target), "n_bytes": target.stat().st_size, **manifest})
+        back_up(name, held.folder(name), source, "study")
+        if name in failed and not isinstance(source, Path) and not held.is_frozen(name):
+            del failed[name]  # a draft has no database on a server yet
+            without.append(name)
     accounts = held.accounts_database()
     if not isinstance(accounts, Path) or accounts.exists():
-        target = to / f"{ACCOUNTS}.zip"
-        manifest = make_backup(Path(held.parent), str(accounts), target, at, with_secrets=with_secrets, kind="accounts")
-        backups.append({"backup": str(target), "n_bytes": target.stat().st_size, **manifest})
-    if not backups:
+        back_up(ACCOUNTS, Path(held.parent), accounts, "accounts")
+    if not backups and not failed:
         raise DialometerError("none of these studies has collected anything yet", where=held.parent)
-    return backups, without
+    return backups, without, failed
 
 
 def restore_all(source: Path, folder: Path, database: str, at: datetime) -> list[tuple[str, dict[str, Any], Restored]]:

@@ -66,17 +66,25 @@ def add_to(app: typer.Typer) -> None:
 
 def _back_up_several(held: StudyFolders, folder: Path, to: Path | None, *, with_secrets: bool, as_json: bool) -> None:
     from dialometer.cli.study._several_studies import back_up_all
+    from dialometer.errors import DialometerError
 
     now = datetime.now(UTC)
     target = to or folder.resolve().with_name(f"{folder.resolve().name}-backup-{now:%Y%m%d-%H%M%S}")
-    backups, without = back_up_all(held, target, now, with_secrets=with_secrets)
+    backups, without, failed = back_up_all(held, target, now, with_secrets=with_secrets)
     if as_json:
-        typer.echo(json.dumps({"backups": backups, "without_data": without}, indent=2, ensure_ascii=False))
-        return
-    for summary in backups:
-        _show(summary)
-    if without:
-        typer.echo(f"Nothing collected yet, so no backup: {', '.join(without)}")
+        why = {name: str(error) for name, error in failed.items()}
+        typer.echo(
+            json.dumps({"backups": backups, "without_data": without, "failed": why}, indent=2, ensure_ascii=False)
+        )
+    else:
+        for summary in backups:
+            _show(summary)
+        if without:
+            typer.echo(f"Nothing collected yet, so no backup: {', '.join(without)}")
+    for name, error in failed.items():
+        raise DialometerError(
+            f"no backup of {', '.join(failed)}; of '{name}': {error.message}", where=error.where, remedy=error.remedy
+        )
 
 
 def _show(summary: dict[str, Any]) -> None:
