@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
@@ -16,6 +17,7 @@ from dialometer.errors import DialometerError
 from dialometer.exchange.backups.packing import opened_backup
 from dialometer.storage import Store
 from dialometer.storage.safety.acknowledged import ACKNOWLEDGED_FILE, AcknowledgementLog
+from dialometer.web.dashboard.running_studies import StudyFolders
 
 HOLD = """
 import sqlite3, sys
@@ -154,6 +156,30 @@ def test_drafts_have_no_database_on_a_server_yet(study, postgres_url, tmp_path):
     assert [kept["holds"]["sessions"] for kept in told["backups"]] == [2]
     assert told["without_data"] == ["draft"]
     assert list(told["failed"]) == ["dashboard"], "nobody has made accounts there"
+
+
+@pytest.mark.postgres
+def test_a_folder_of_studies_moves_to_postgresql_as_the_runbook_says(study, postgres_server, tmp_path):
+    with psycopg.connect(postgres_server("postgres"), autocommit=True) as connection:
+        for name in ("field", "dashboard"):
+            connection.execute(f"CREATE DATABASE {name}")
+    everything = tmp_path / "all"
+    everything.mkdir()
+    study.rename(everything / "field")
+    add_account(everything / "dashboard.db", "ada")
+    invoke("control", everything / "field", "pause", "--reason", "moving")
+    invoke("backup", everything, "--to", "move")
+    address = postgres_server("{study}")
+    invoke("restore", "move", everything, "--yes", "--database", address)
+    assert "All that was collected" in invoke("verify", everything / "field", "--database", postgres_server("field"))
+    held = StudyFolders(parent=str(everything), database=address)
+    with Store.open(held.database_of("field"), create=False) as moved:
+        assert len(moved.sessions.all()) == 2
+        assert moved.control.current().state == "paused"
+    with Store.open(held.accounts_database(), create=False) as moved:
+        assert [account.name for account in moved.accounts.all()] == ["ada"]
+    told = json.loads(invoke("backup", everything, "--to", "again", "--database", address, "--json"))
+    assert (len(told["backups"]), told["failed"]) == (2, {})
 
 
 @pytest.mark.postgres
