@@ -43,6 +43,7 @@ def test_percentages_are_numbers(tmp_path):
     assert to_number("80%") == 80
     assert to_number("%") is None
     assert not is_missing("none")
+    assert all(map(is_missing, (".", "#NULL!")))
     assert is_missing(float("nan"))
 
 

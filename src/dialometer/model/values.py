@@ -25,8 +25,8 @@ _GROUP_SPACES = " \u00a0\u2009\u202f'’٬"
 _GROUPS = {
     mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:{re.escape(mark)}\d{{3}})+") for mark in (",", ".", *_GROUP_SPACES)
 }
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "-", "--", "#n/a", "<na>"})
-"""How programs write that there is no answer: R writes NA, Python nan, spreadsheets #N/A."""
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "-", "--", ".", "#n/a", "#null!", "<na>"})
+"""How programs write that there is no answer: R writes NA, Python nan, SAS and Stata a point, spreadsheets #N/A, SPSS #NULL!."""
 
 
 def is_missing(raw: object) -> bool:
