@@ -1,6 +1,7 @@
 """The carbohydrate-counting assistant: it holds the dialogue, counts right, and differs between versions in wording alone."""
 
 import json
+import time
 from itertools import pairwise
 
 import pytest
@@ -125,6 +126,14 @@ def test_anything_gets_a_reply(messages):
         replies, grams = talk(*messages, strategies=strategies)
         assert all(reply.strip() for reply in replies)
         assert grams is None or 0 <= grams < 100_000
+
+
+def test_a_message_of_spaces_takes_no_time():
+    """Everything said so far is read again for each reply, and what raters send stops all others while it is read."""
+    began = time.process_time()
+    replies, _ = talk(*["2 slices of" + " " * 3900 + "white bread"] * 5)
+    assert time.process_time() - began < 2
+    assert "60 g of bread" in replies[0]
 
 
 def test_every_food_is_found_by_each_of_its_names():

@@ -289,7 +289,8 @@ class Carbohydrates(Agent):
 
     def _answer(self, meal: Meal, message: str) -> str:
         """Takes in one message and says what comes next."""
-        text = message.lower().replace("’", "'")
+        # One space each: the patterns below take the square of a row of them, and anybody can send thousands.
+        text = re.sub(r"[^\S\n]+", " ", message.lower().replace("’", "'"))
         meal.said = []
         self._comfort(meal, text)
         mentions = _mentions(text, meal.learned)
