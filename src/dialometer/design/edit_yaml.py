@@ -11,11 +11,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 import yaml
 
+from dialometer.design.differences import differences
 from dialometer.design.positions import StudyLoader, parse_yaml, scalar
 from dialometer.errors import DialometerError
 
@@ -157,8 +157,7 @@ class _Text:
             return False
         dashes = [self._dash(item, column) for item in node.value]
         old = [_plain(item) for item in node.value]
-        matcher = SequenceMatcher(None, [_key(one) for one in old], [_key(one) for one in new], autojunk=False)
-        for kind, i, j, k, m in matcher.get_opcodes():
+        for kind, i, j, k, m in differences([_key(one) for one in old], [_key(one) for one in new]):
             if kind == "equal":
                 continue
             n_both = min(j - i, m - k)

@@ -6,11 +6,11 @@ the agent's turns substituted or inserted; everything else, the outcome included
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 from typing import Literal
 
+from dialometer.design.differences import differences
 from dialometer.errors import Problem
 from dialometer.model.item import PairItem
 from dialometer.model.study import Study
@@ -40,9 +40,8 @@ class Segment:
 def diff_words(a: str, b: str) -> list[Segment]:
     """The difference of two texts in whole words."""
     words_a, words_b = _WORD.findall(a), _WORD.findall(b)
-    matcher = difflib.SequenceMatcher(None, words_a, words_b, autojunk=False)
     merged: list[list[int]] = []
-    for kind, a0, a1, b0, b1 in matcher.get_opcodes():
+    for kind, a0, a1, b0, b1 in differences(words_a, words_b):
         if kind == "equal":
             continue
         if merged and _n_words(words_a[merged[-1][1] : a0]) < _MERGE_GAP:

@@ -17,10 +17,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
+from dialometer.design.differences import differences
 from dialometer.design.lock import LOCK_FILE
 from dialometer.errors import DialometerError
 
@@ -253,5 +253,4 @@ def _has_parts(value: Any) -> bool:
 def _changes(base: Sequence[str], text: str) -> list[tuple[int, int, tuple[str, ...]]]:
     """Which lines of the base were replaced by which others."""
     new = text.splitlines(keepends=True)
-    matcher = SequenceMatcher(None, base, new, autojunk=False)
-    return [(i, j, tuple(new[k:m])) for kind, i, j, k, m in matcher.get_opcodes() if kind != "equal"]
+    return [(i, j, tuple(new[k:m])) for kind, i, j, k, m in differences(base, new) if kind != "equal"]

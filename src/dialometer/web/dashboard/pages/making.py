@@ -11,16 +11,25 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from difflib import unified_diff
+from difflib import SequenceMatcher
 from pathlib import Path
+from typing import Any
 
 from starlette.responses import FileResponse, JSONResponse, Response
 
+from dialometer.design.differences import differences
 from dialometer.design.load import load_study
 from dialometer.design.lock import LOCK_FILE, freeze
 from dialometer.design.protocol import protocol
 from dialometer.design.templates import TemplateAbout, all_about_templates, copy_template, template_folder
-from dialometer.design.versions import SavedMeanwhile, Versions, hash_of, merged, refuse_frozen, write_whole
+from dialometer.design.versions import (
+    SavedMeanwhile,
+    Versions,
+    hash_of,
+    merged,
+    refuse_frozen,
+    write_whole,
+)
 from dialometer.errors import DialometerError
 from dialometer.exchange.own_systems.study_from_outputs import study_from_outputs
 from dialometer.flow.study_check import without_errors
@@ -354,10 +363,18 @@ def both_changed(dashboard: Dashboard, request: PageRequest, name: str, text: st
 
 def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
     """What differs between two texts, for reading: a sign (+, −, or none) and the line."""
-    lines = list(unified_diff(before.splitlines(), after.splitlines(), n=2, lineterm=""))[2:]
-    signs = {"+": "+", "-": "−", "@": "…"}
-    shown = [(signs.get(line[0], ""), "" if line[0] == "@" else line[1:]) for line in lines[:MOST_LINES]]
-    return shown + (
+    old, new = before.splitlines(), after.splitlines()
+    matcher: Any = SequenceMatcher(None, (), ())
+    matcher.opcodes = differences(old, new)  # what it would find, within limits
+    lines: list[tuple[str, str]] = []
+    for group in matcher.get_grouped_opcodes(2):
+        lines.append(("…", ""))
+        for kind, i, j, k, m in group:
+            if kind == "equal":
+                lines += [("", line) for line in old[i:j]]
+            else:
+                lines += [("−", line) for line in old[i:j]] + [("+", line) for line in new[k:m]]
+    return lines[:MOST_LINES] + (
         [("…", translated("{1} more lines", f"{len(lines) - MOST_LINES:,}"))] if len(lines) > MOST_LINES else []
     )
 
