@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from dialometer.design.load import check_study, load_study
+from dialometer.design.positions import parse_yaml
 from dialometer.design.templates import copy_template, template_folder, template_names
 from dialometer.errors import DialometerError, StudyError, UnknownName
 from dialometer.flow.screens import fill
@@ -217,6 +218,16 @@ def test_alias_bombs_are_stopped(study_dir):
         bomb += f"{here}: &{here} [{', '.join(['*' + there] * 10)}]\n"
     (study_dir / "study.yaml").write_text(bomb)
     assert any("too many values" in p.message for p in problems(study_dir))
+
+
+def test_a_file_of_too_many_values_is_not_composed():
+    """Translations may have 16 MB, which took a quarter of a minute and more than a gigabyte, before they were refused."""
+    text = "".join(f"k{number}: v\n" for number in range(1_000_000))
+    began = time.process_time()
+    assert [p.message for p in parse_yaml(text, "x").problems] == ["the file expands to too many values"]
+    assert time.process_time() - began < 3
+    prose = "".join(f"k{number}: |\n  A text: one, two - three? {'[' * 9}\n" for number in range(30_000))
+    assert len(parse_yaml(prose, "x").data) == 30_000, "signs in texts are no values"
 
 
 def test_words_that_old_yaml_reads_as_truth_stay_words(study_dir):
