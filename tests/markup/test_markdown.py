@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dialometer.markup.code import MAX_COLOURED
+from dialometer.markup.code import LANGUAGES, MAX_COLOURED, _lexer
 from dialometer.markup.markdown import MAX_BRACKETS, MAX_MARKDOWN, images_in, render_markdown
 from dialometer.markup.mathematics import MAX_FORMULA, mathml
 
@@ -161,13 +161,17 @@ def test_texts_that_try_to_take_long_do_not(part):
 
 
 @pytest.mark.parametrize(
-    ("language", "part"), [("python", " \n"), ("javascript", '"\\'), ("arduino", "\n"), ("adl", " ")]
+    ("language", "part"), [("python", " \n"), ("javascript", '"\\'), ("csharp", "a\n"), ("easytrieve", "\t")]
 )
 def test_code_that_tries_to_take_long_does_not(language, part):
     began = time.process_time()
     blocks = [f"```{language}\n{part * (n // len(part))}x\n```\n\n" for n in (19_000, *[3_000] * 40)]
     assert render_markdown("".join(blocks)).count("code-name") == 41
     assert time.process_time() - began < 3
+
+
+def test_every_language_of_the_list_is_known():
+    assert [name for name in sorted(LANGUAGES) if _lexer(name) is None] == []
 
 
 def test_code_is_coloured_up_to_its_limit():
