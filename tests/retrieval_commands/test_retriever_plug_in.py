@@ -26,7 +26,7 @@ def test_from_the_package_to_the_report(shared_words, type_in, tmp_path):
     assert "Highest share of words in common" in listed
     row = next(line for line in evaluated.splitlines() if line.startswith("Shared words (shortest=3)"))
     assert all(0 < float(value) < 100 for value in row.removeprefix("Shared words (shortest=3)").split())
-    assert re.search(r"(?m)^Crowd: right is", by_crowd)
+    assert re.search(r"(?m)^Crowd: an answer is right if its mean rating", by_crowd)
     assert "Shared words" in by_crowd
     report = (tmp_path / "judged" / "report" / "report.md").read_text(encoding="utf-8")
     metrics = report[report.index("Judged by the crowd:") :]
