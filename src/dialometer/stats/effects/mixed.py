@@ -443,7 +443,6 @@ def _denominator(degrees: Floats) -> float:
         return float(degrees.mean())
     if degrees.min() <= 2:
         return 2.0
-    beyond_one = float(
-        np.sum(2 / (degrees - 2))
-    )  # the sum of degrees / (degrees - 2), each less 1; none where they are infinite
+    # The sum of degrees / (degrees - 2), each less 1; zero where all are infinite.
+    beyond_one = float(np.sum(2 / (degrees - 2)))
     return 2 + 2 * len(degrees) / beyond_one if beyond_one > 0 else math.inf

@@ -42,9 +42,8 @@ def judged_mean_bootstrap(
     n, n_other = same_length(values=y, own_scores=own), len(other)
     if n < 3 or n_other < 2:
         raise NotEnoughData("fewer than 3 judged or 2 other things", remedy="collect more judgments")
-    centre = float(
-        other.mean()
-    )  # where it lies says nothing, and squares of scores far from zero would drown their spread
+    # Where the mean lies says nothing, and the squares of scores far from zero would drown their spread.
+    centre = float(other.mean())
     own, other = own - centre, other - centre
     rng = np.random.default_rng(seed)
     first, second = _moments(other, n_resamples, rng)
