@@ -181,7 +181,7 @@ def two_replies(spec: dict[str, Any], items: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "change", "expected"),
-    [("turns", as_a_whole, {"lobby"}), ("replies", two_replies, {"", "ash", "birch"})],
+    [("turns", as_a_whole, {"lobby"}), ("replies", two_replies, {"", "alder", "birch"})],
 )
 def test_whole_dialogues_and_pairs_of_responses(name: str, change: Any, expected: set[str], tmp_path: Path) -> None:
     study = load_study(copy_study(name, tmp_path, change))

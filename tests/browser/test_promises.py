@@ -79,7 +79,7 @@ def test_the_field_of_a_chat_stays_in_view_on_a_phone(tmp_path: Path, open_page:
         for height in (844, 480):
             page.set_viewport_size({"width": 390, "height": height})
             rater.say("A long thought about films. " * 12)
-            page.locator("#typing").wait_for(state="hidden")
+            rater.may_send()
             field, last = page.locator("#message").bounding_box(), page.locator("#log .turn").last.bounding_box()
             assert field is not None
             assert last is not None

@@ -224,7 +224,7 @@ class Rater:
             n_before = self.page.locator("#log .turn").count()
             self.say(SAID[i % len(SAID)])
             self.page.locator("#log .turn").nth(n_before + 1).wait_for()
-            self.page.locator("#typing").wait_for(state="hidden")
+            self.may_send()
 
     def talk_to_both(self) -> None:
         """Talks in an arena as long as it asks for it; on a phone it looks at the other side too."""
@@ -235,7 +235,11 @@ class Rater:
                 self.page.locator(f"[data-side='{side}'] .turn.start").nth((n_before + 1) // 2).wait_for(
                     state="attached"
                 )
-                self.page.locator(f"[data-side='{side}'] .typing").wait_for(state="hidden")
+            self.may_send()
+
+    def may_send(self) -> None:
+        """Waits until the reply is whole. Before that, the dots are away and its first words are there, but Enter sends nothing."""
+        self.page.locator("#say button:not([aria-disabled='true'])").wait_for(state="attached")
 
     def say(self, text: str) -> None:
         """One message."""
