@@ -15,6 +15,7 @@ import pytest
 from commands import run
 from dialometer.cli import main
 from dialometer.design.templates import copy_template
+from dialometer.web.dashboard.running_studies import StudyFolders
 
 START_S = 60
 
@@ -174,3 +175,27 @@ def test_a_link_for_raters_works_without_its_last_slash(site):
     assert (moved.status_code, moved.headers["location"]) == (308, "/likert/?PROLIFIC_PID=a%26b")
     assert site.client.get("/likert").status_code == 200
     assert site.client.get("/likert-2", follow_redirects=False).status_code == 404
+
+
+@pytest.mark.parametrize("root", ["", "/lab"])
+def test_addresses_of_the_dashboard_work_without_or_with_a_last_slash(studies_folder, make_site, root):
+    site = make_site(StudyFolders(parent=str(studies_folder)), root_path=root)
+    stranger = site.visitor().client
+    for wrong, right in (
+        ("", "/"),
+        ("/studies/likert?source=people&a=b%26c", "/studies/likert/?source=people&a=b%26c"),
+        ("/studies/likert/control/", "/studies/likert/control"),
+        ("/studies/a%20b/raters/", "/studies/a%20b/raters"),
+        ("/login/?next=", "/login?next="),
+        ("/join/?token=x", "/join?token=x"),
+        ("/review/x/", "/review/x"),
+    ):
+        moved = stranger.get(f"{root}/dashboard{wrong}", follow_redirects=False)
+        assert (moved.status_code, moved.headers.get("location")) == (308, f"{root}/dashboard{right}")
+
+
+def test_only_addresses_of_pages_lose_or_gain_their_last_slash(site):
+    ada = site.owner()
+    assert ada.get("/studies/likert").page == ada.get("/studies/likert/").page
+    for path in ("/studies/", "/what", "/what/", "/static"):
+        assert ada.client.get(f"/dashboard{path}", follow_redirects=False).status_code == 404, path

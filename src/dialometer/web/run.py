@@ -27,7 +27,6 @@ from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import cast
-from urllib.parse import quote
 
 import uvicorn
 from starlette.concurrency import run_in_threadpool
@@ -40,6 +39,7 @@ from dialometer.web.dashboard.app import DashboardGuard, create_dashboard
 from dialometer.web.dashboard.running_studies import IsDraft, NoStudy, RunningStudies, StudyFolders
 from dialometer.web.rater.pages import SAME_ADDRESS, Pages
 from dialometer.web.server.connections import ConnectionLimits, LimitedProtocol, OpenConnections, TrustedProxies
+from dialometer.web.server.guard import moved
 from dialometer.web.server.health import HealthCheck, Unhealthy, as_unhealthy
 from dialometer.web.server.logs import log, log_failure, set_up
 from dialometer.web.server.metrics import METRICS_TYPE
@@ -79,8 +79,8 @@ class ServerApp:
         if path == DASHBOARD or path.startswith(f"{DASHBOARD}/"):
             await self._dashboard(scope, receive, send)
         elif path == EARLIER_DASHBOARD or path.startswith(f"{EARLIER_DASHBOARD}/"):
-            dashboard = f"{DASHBOARD}{path.removeprefix(EARLIER_DASHBOARD)}"
-            await _safely(self._moved(dashboard, scope), scope, receive, send)
+            dashboard = f"{self._root}{DASHBOARD}{path.removeprefix(EARLIER_DASHBOARD)}"
+            await _safely(moved(dashboard, scope), scope, receive, send)
         elif self._single is not None:
             await self._single(scope, receive, send)
         else:
@@ -105,7 +105,7 @@ class ServerApp:
                 await _safely(PlainTextResponse(message, 503), scope, receive, send)
                 return
         if path == f"/{name}":  # links lose their last slash on the way to raters
-            await _safely(self._moved(f"{path}/", scope), scope, receive, send)
+            await _safely(moved(f"{self._root}{path}/", scope), scope, receive, send)
             return
         await running.app(scope, receive, send)
 
@@ -117,12 +117,6 @@ class ServerApp:
             return PlainTextResponse("This study has not started yet. Please come back later.", 403)
         page = pages.render_message("not_started", root_path=f"{self._root}{DASHBOARD}", reload_url=SAME_ADDRESS)
         return HTMLResponse(page, 403)
-
-    def _moved(self, path: str, scope: Scope) -> Response:
-        """To the same page at its right address."""
-        query = scope["query_string"].decode("latin-1")
-        address = f"{self._root}{quote(path)}"
-        return RedirectResponse(f"{address}?{query}" if query else address, 308)
 
     async def _health(self) -> Response:
         """Of the accounts and of every study that raters have opened here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
@@ -11,7 +11,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route, Router
+from starlette.routing import Match, Mount, Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialometer.errors import (
@@ -43,7 +43,7 @@ from dialometer.web.dashboard.translating import (
     translated_count,
 )
 from dialometer.web.server.failures import TooLarge, headers_of, reference_of
-from dialometer.web.server.guard import Guard
+from dialometer.web.server.guard import Guard, moved
 from dialometer.web.server.metrics import RequestCounter, declare_metrics
 from dialometer.web.server.requests import last_value
 from dialometer.web.server.security import Forged, TooOften, check_csrf, cookie, safe_headers, set_cookie
@@ -85,15 +85,17 @@ def create_dashboard(studies: RunningStudies, accounts: Accounts) -> DashboardGu
     """The application under ``/dashboard``."""
     dashboard = Dashboard(studies, accounts)
     login = LoginPages(dashboard)
-    routes: list[Route | Mount] = [
-        Mount("/dashboard/static", Assets(directory=STATIC)),
+    pages: list[Route] = [
         *login.routes(),
         *(ProviderPages(login, dashboard.provider).routes() if dashboard.provider is not None else ()),
         *public_routes(dashboard),
         *shared_routes(dashboard),
         *(Route(f"/dashboard{page.path}", _endpoint(dashboard, page), methods=[page.method]) for page in all_pages()),
-        Route("/dashboard{rest:path}", _nothing(dashboard), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
+    nothing = Route(
+        "/dashboard{rest:path}", _nothing(dashboard, pages), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]
+    )
+    routes = [Mount("/dashboard/static", Assets(directory=STATIC)), *pages, nothing]
 
     async def refuse(request: Request, error: Exception) -> Response:
         if isinstance(error, NotSignedIn) and request.method == "GET" and LIVE not in request.headers:
@@ -186,10 +188,16 @@ def _endpoint(dashboard: Dashboard, page: Page) -> Endpoint:
     return answer
 
 
-def _nothing(dashboard: Dashboard) -> Endpoint:
-    """Every other address; without a login one does not even learn that there is nothing."""
+def _nothing(dashboard: Dashboard, pages: Sequence[Route]) -> Endpoint:
+    """Every other address. Where only the last slash is missing or too much, it leads to the page; for all others, without a login
+    one does not even learn that there is nothing.
+    """
 
     async def answer(request: Request) -> Response:
+        path: str = request.scope["path"]
+        right = path[:-1] if path.endswith("/") else f"{path}/"
+        if any(route.matches({**request.scope, "path": right})[0] == Match.FULL for route in pages):
+            return moved(right, request.scope)
         await run_in_threadpool(dashboard.login.account_of, sign_in_of(request), now_ms())
         raise HTTPException(404)
 

@@ -54,7 +54,6 @@ class LoginPages:
     def routes(self) -> list[Route]:
         """All routes."""
         return [
-            Route("/dashboard", self.enter, methods=["GET"]),
             Route("/dashboard/login", self.ask, methods=["GET"]),
             Route("/dashboard/login", self.sign_in, methods=["POST"]),
             Route("/dashboard/code", self.ask_code, methods=["GET"]),
@@ -63,10 +62,6 @@ class LoginPages:
             Route("/dashboard/join", self.join, methods=["POST"]),
             Route("/dashboard/logout", self.sign_out, methods=["POST"]),
         ]
-
-    async def enter(self, _request: Request) -> Response:
-        """``/dashboard`` without the slash."""
-        return RedirectResponse(f"{self.dashboard.root}/dashboard/", 303)
 
     async def ask(self, request: Request) -> Response:
         """The form for name and password, and the link to a provider."""

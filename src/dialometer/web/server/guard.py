@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from urllib.parse import quote
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialometer.web.server.failures import TooLarge
@@ -48,6 +49,12 @@ def label_of(method: str, path: str) -> str:
     """The name under which a request is counted; never its address, which may contain a rater's identifier."""
     known = _LABELS.get((method, path))
     return known or next((label for prefix, label in _PREFIXES if path.startswith(prefix)), "other")
+
+
+def moved(path: str, scope: Scope) -> Response:
+    """To the same page at its right path."""
+    query = scope["query_string"].decode("latin-1")
+    return RedirectResponse(f"{quote(path)}?{query}" if query else quote(path), 308)
 
 
 class Guard:
