@@ -10,6 +10,7 @@ from taking_part import form_answers
 
 from dialometer.recruit.signed_links import signature
 from dialometer.storage.access.secrets import SIGNING
+from dialometer.storage.controls import FROZEN
 from dialometer.web.rater.arrival import NotInvited, read_arrival, way_back
 
 PROLIFIC = {"PROLIFIC_PID": "5f3a9c", "STUDY_ID": "77aa", "SESSION_ID": "31bb"}
@@ -292,9 +293,11 @@ def test_a_place_that_somebody_left_is_not_full(make_study, site):
 
 def test_a_study_that_nobody_has_started_says_so(make_study, site):
     there = site(make_study(recruitment={"platform": "link"}))
-    there.store.control.set_state("paused", by="ann", reason="frozen, not started yet", at_ms=1)
+    there.store.control.set_state("paused", by="ann", reason=FROZEN, at_ms=1)
     early = there.browser().get("/")
     assert (early.status, early.heading) == (403, "The study has not started yet")
+    there.store.control.set_quota(20, by="ann", reason="", at_ms=1)
+    assert there.browser().get("/").heading == "The study has not started yet"
     there.store.control.set_state("running", by="ann", reason="", at_ms=2)
     assert there.browser().start().screen
     there.store.control.set_state("paused", by="ann", reason="", at_ms=3)
@@ -309,7 +312,7 @@ def test_the_link_of_a_paused_study_still_names_its_rater(make_study, site):
     again = re.compile(r'<a class="button main" href="([^"]*)">Load the page again')
     assert again.search(early.get("/", **PROLIFIC).page)[1] == "", "the address itself"
     late.send(consent="agree")
-    assert late.heading == "The study has not started yet", "nobody has begun"
+    assert late.heading == "The study is paused", "by hand, before anybody came"
     address = unescape(again.search(late.page)[1])
     there.store.control.set_state("running", by="ann", reason="", at_ms=2)
     assert late.get(address).status == 200

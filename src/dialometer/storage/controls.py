@@ -16,6 +16,8 @@ from dialometer.storage.schema import controls
 
 StudyState = Literal["running", "paused", "closed"]
 Kind = Literal["study", "cell", "quota", "cell_quota"]
+FROZEN = "frozen, not started yet"
+"""The reason why a study is paused that was frozen on the dashboard, until somebody decides about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Controls:
     closed_cells: frozenset[int] = frozenset()
     cell_quotas: Mapping[int, int] = field(default_factory=dict)
     quota: int | None = None
+    is_new: bool = False
+    """Whether the study is paused only because nobody has started it since it was frozen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +93,14 @@ class StudyControl(StorePart):
 def current_controls(connection: Connection) -> Controls:
     """What the log adds up to; as long as people decide, it is short enough to be read whole."""
     state: StudyState = "running"
+    is_new = False
     closed: set[int] = set()
     quotas: dict[int, int | None] = {}
     quota: int | None = None
     for decision in _log(connection):
         match decision:
-            case Decision(kind="study", value="running" | "paused" | "closed" as state):
-                pass
+            case Decision(kind="study", value="running" | "paused" | "closed" as state, reason=reason):
+                is_new = reason == FROZEN
             case Decision(kind="cell", cell=int(cell), value=value):
                 (closed.add if value == "closed" else closed.discard)(cell)
             case Decision(kind="quota", value=int() | None as quota):
@@ -105,7 +110,7 @@ def current_controls(connection: Connection) -> Controls:
             case _:
                 raise StorageError(f"the log of controls holds '{decision.kind}', which this version does not know")
     set_quotas = {cell: number for cell, number in quotas.items() if number is not None}
-    return Controls(state=state, closed_cells=frozenset(closed), cell_quotas=set_quotas, quota=quota)
+    return Controls(state, frozenset(closed), set_quotas, quota, is_new)
 
 
 def _log(connection: Connection) -> list[Decision]:

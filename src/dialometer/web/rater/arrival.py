@@ -104,12 +104,10 @@ def why_not_running(store: Store) -> str:
 
     A study that was frozen on the dashboard is paused until somebody starts it; before that it has not started.
     """
-    state = store.control.current().state
-    if state == "running":
+    controls = store.control.current()
+    if controls.state == "running":
         return ""
-    was_running = any(decision.kind == "study" and decision.value == "running" for decision in store.control.log())
-    is_new = state == "paused" and not was_running and not store.counts.session_counts()
-    return "not_started" if is_new else state
+    return "not_started" if controls.is_new else controls.state
 
 
 def way_back(study: Study, session: Session, person: Person | None) -> tuple[str, str]:

@@ -38,6 +38,7 @@ from dialometer.model.file_names import STUDY_FILE
 from dialometer.readers.containers.encodings import UTF8, encoding_of
 from dialometer.readers.recordings import copy_media
 from dialometer.readers.study_media import media_files
+from dialometer.storage.controls import FROZEN
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.running_studies import NoStudy, study_files
 from dialometer.web.dashboard.translating import explained, translated, translated_count
@@ -416,9 +417,7 @@ def freeze_study(dashboard: Dashboard, request: PageRequest) -> Response:
     except DialometerError:
         (folder / LOCK_FILE).unlink()  # what cannot be opened stays a draft, so that it can be fixed
         raise
-    running.store.control.set_state(
-        "paused", by=request.account.name, reason="frozen, not started yet", at_ms=request.at_ms
-    )
+    running.store.control.set_state("paused", by=request.account.name, reason=FROZEN, at_ms=request.at_ms)
     dashboard.note(request, "froze the study", version["fingerprint"][:12])
     dashboard.cache.clear()
     message = translated("Frozen. Raters can come as soon as you start it.")
