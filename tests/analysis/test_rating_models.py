@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from dialometer.analysis.base.choose import analyse
+from dialometer.analysis.base.exploring import DataChoice
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.families.ratings.ordinal_model import has_order, ordinal_of
+from dialometer.report.numbers import write_headline
 from dialometer.simulate.judgment_arrays import simulate_judgments
 from dialometer.simulate.rater import Habits
 from dialometer.simulate.truth import draw_truth
@@ -40,6 +42,22 @@ def test_the_sections_are_exploratory_and_never_the_headline(reports):
             assert not made.is_confirmatory
             assert made.parts
         assert not any("odds" in headline.sentence for headline in report.summary.headlines)
+
+
+def test_headlines_of_a_part_say_what_is_compared_and_in_what_unit(template):
+    """In a part of the data nothing is declared, so that the best system on each measure is the headline."""
+    shown = {}
+    for name in ("compare", "anchoring"):
+        study = template(name)
+        part = [DataChoice.parse(f"item={study.people_items[0].id}")]
+        report = analyse(study, data_of(study), n_resamples=50, only=part)
+        shown |= {headline.label: write_headline(headline).unit for headline in report.summary.headlines}
+    assert shown == {
+        "All criteria: Version 1 against Version 2": "percentage points of the scale",
+        "Overall quality: Version 1 against Version 2": "points",
+        "Relevance: Version 1 against Version 2": "points",
+        "Did the anchor (anchor (text and number)) change the ratings?": "times",
+    }
 
 
 def test_both_models_stand_side_by_side(reports):

@@ -44,6 +44,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     joint_heading,
     null_of,
     shown,
+    shown_with_unit,
 )
 from dialometer.analysis.families.ratings.system_section import PAIRS_TITLE, Best, best_system, pair_section
 from dialometer.analysis.families.ratings.systems import SystemRatings, ratings_of
@@ -367,7 +368,7 @@ def declared_headlines(
             (f"{test.measure.label}: " if several else "")
             + f"{test.first} against {test.second}"
             + (", consistency" if test.outcome == CONSISTENCY else ""),
-            replace(test.shown, p_value=test.p_adjusted, unit=_unit(test)),
+            replace(_with_unit(test), p_value=test.p_adjusted),
             _significance(test, so_far + (after_correction(options.correction) if len(own) > 1 else "")),
             is_confirmatory=True,
         )
@@ -375,14 +376,10 @@ def declared_headlines(
     )
 
 
-def _unit(test: DeclaredTest) -> str:
+def _with_unit(test: DeclaredTest) -> Estimate:
     if test.outcome == CONSISTENCY:
-        return "difference in ICC"
-    return (
-        "times"
-        if test.measure.is_log
-        else {"points": "points", "percent": "percentage points of the scale"}.get(test.measure.unit, "")
-    )
+        return replace(test.shown, unit="difference in ICC")
+    return shown_with_unit(test.measure, test.estimate)
 
 
 def _significance(test: DeclaredTest, after: str) -> str:
@@ -424,7 +421,10 @@ def pair_sections(systems: list[SystemRatings], tests: list[DeclaredTest]) -> tu
 
 
 def best_headline(ratings: SystemRatings, tests: list[DeclaredTest]) -> Headline:
-    """The best system on a measure; confirmatory, with the declared correction, where its comparison was declared."""
+    """The best system against the next one on a measure; confirmatory, with the declared correction, where that was declared."""
     best, is_declared = declared_best(ratings, tests)
-    lead = None if best.lead is None else replace(shown(ratings.measure, best.lead), p_value=best.p)
-    return Headline(f"Best system, {ratings.measure.label}", lead, best.sentence, is_confirmatory=is_declared)
+    label, lead = ratings.measure.label, None
+    if best.next_pair is not None:
+        label += f": {best.label} against {ratings.label(best.next_pair.second)}"
+        lead = replace(shown_with_unit(ratings.measure, best.next_pair.difference), p_value=best.p)
+    return Headline(label, lead, best.sentence, is_confirmatory=is_declared)

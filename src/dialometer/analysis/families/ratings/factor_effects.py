@@ -229,6 +229,11 @@ def unit_name(measure: Measure, written: str = "") -> str:
     return name.replace("points", "point").replace("deviations", "deviation") if is_one else name
 
 
+def shown_with_unit(measure: Measure, difference: Estimate) -> Estimate:
+    """A difference as a headline has it: no heading of a column says what it is counted in."""
+    return replace(shown(measure, difference), unit="times" if measure.is_log else unit_name(measure))
+
+
 def difference_words(measure: Measure, difference: Estimate, than: str) -> str:
     """ "1.31 times as high as Y" or "0.40 points higher than Y", without the interval."""
     if measure.is_log:

@@ -69,7 +69,7 @@ from dialometer.analysis.families.ratings.factor_effects import (
     criteria_table,
     effect_sentence,
     factor_question,
-    shown,
+    shown_with_unit,
 )
 from dialometer.analysis.families.ratings.groups import group_section, question_groups
 from dialometer.analysis.families.ratings.nearness import (
@@ -318,7 +318,7 @@ class _FactorRun(RatingRun):
             made += [
                 Headline(
                     factor_question(contrast),
-                    shown(main.measure, main.difference(contrast)),
+                    shown_with_unit(main.measure, main.difference(contrast)),
                     effect_sentence(main, contrast),
                 )
                 for contrast in contrasts(self.chief)

@@ -69,11 +69,6 @@ class Best:
         """What the sentence claims: that the system is ahead of those who are not its rivals."""
         return lead_claims([self.label, *self.behind], (), is_primary=is_primary)
 
-    @property
-    def lead(self) -> Estimate | None:
-        """The lead over the next system, in the analysed unit."""
-        return self.next_pair.difference if self.next_pair else None
-
 
 def best_system(ratings: SystemRatings, declared_p: Mapping[tuple[int, int], float] | None = None) -> Best:
     """The best system: certain when its lead over each other system is, after correction.
