@@ -199,3 +199,15 @@ def test_only_addresses_of_pages_lose_or_gain_their_last_slash(site):
     assert ada.get("/studies/likert").page == ada.get("/studies/likert/").page
     for path in ("/studies/", "/what", "/what/", "/static"):
         assert ada.client.get(f"/dashboard{path}", follow_redirects=False).status_code == 404, path
+
+
+def test_what_the_whole_server_refused_is_counted_at_one_address(site, studies_folder, make_site):
+    """A sum over all targets of Prometheus counts each refused connection once."""
+    refused, sessions = "dialometer_refused_total{", "dialometer_sessions{"
+    alone = make_site(StudyFolders((str(studies_folder / "likert"),))).client.get("/metrics").text
+    assert refused in alone
+    assert sessions in alone
+    whole, study = (site.client.get(path).text for path in ("/metrics", "/likert/metrics"))
+    assert (refused in whole, sessions in whole) == (True, False)
+    assert (refused in study, sessions in study) == (False, True)
+    assert "dialometer_not_stored_total" not in study

@@ -147,7 +147,8 @@ def _monitoring(service: Service) -> Iterable[Route]:
             "dialometer_sessions_age_seconds": (known, [("", age_s)] if counts is not None else []),
             "dialometer_waiting": ("Screens waiting to be stored, in this process.", waiting),
         }
-        text = service.metrics.render(gauges) + refusals.metrics.render({})
+        of_server = "" if service.settings.is_among_studies else refusals.metrics.render({})
+        text = service.metrics.render(gauges) + of_server
         return PlainTextResponse(text, media_type=METRICS_TYPE)
 
     return [Route("/healthz", health), Route("/metrics", metrics)]

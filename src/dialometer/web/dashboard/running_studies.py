@@ -270,7 +270,12 @@ class RunningStudies:
             if store.slot_counts.repair():
                 log("slot_counts_repaired", study=name)
             store.log_acknowledged(folder)
-            settings = replace(self.settings, root_path=self.address_of(name), runtime_folder=runtime)
+            settings = replace(
+                self.settings,
+                root_path=self.address_of(name),
+                is_among_studies=not self.folders.is_single,
+                runtime_folder=runtime,
+            )
             app = create_app(study, store, settings=settings)
         except BaseException:
             store.close()

@@ -46,6 +46,8 @@ class Settings:
     """What agents may use of this machine; by default what the environment says, little where studies can be edited."""
     provider: ProviderSettings | None = None
     """Where experimenters may sign in beside the dashboard's own accounts."""
+    is_among_studies: bool = False
+    """Whether the server has several studies; what it counts over all of them is then at its own ``/metrics`` only."""
     runtime_folder: str = ""
     """Where the processes of one server share their counters; empty for a single process."""
 
