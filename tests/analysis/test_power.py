@@ -198,6 +198,24 @@ def test_what_reads_as_the_target_reaches_it():
     assert advice_words(study, close).startswith("800 raters reach 79% (73% to 84%), which is close.")
 
 
+@pytest.mark.parametrize(
+    ("labels", "needs_all", "significant"),
+    [
+        ("a", False, "the test is significant"),
+        ("abc", False, "at least one of the 3 tests is significant"),
+        ("abc", True, "all 3 tests are significant"),
+    ],
+)
+def test_the_power_of_the_smallest_design_is_a_whole_sentence(labels, needs_all, significant):
+    share = proportion(332, 400, label="any difference")
+    point = PowerPoint(Setting(30, 20, 0.5, 0.05, 1), share, share, dict.fromkeys(labels, share), 24_000, "EUR")
+    result = PowerResult("quality", 0.5, 0.8, (point,), point, needs_all=needs_all)
+    assert advice_words(study_of("likert"), result) == (
+        f"The power is 83% (79% to 86%): in that share of 400 simulated studies with 20 items, {significant}. "
+        "The raters cost 240.00 EUR."
+    )
+
+
 def test_fixed_items_are_no_sample():
     """With ``items: fixed`` the claim is about these items: power is that of raters alone, and much higher."""
     study = study_of("strategies")

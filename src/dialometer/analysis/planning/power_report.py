@@ -40,10 +40,11 @@ def cost_words(point: PowerPoint) -> str:
     return "" if point.cost_cents is None else money(point.cost_cents, point.currency)
 
 
-def _what(result: PowerResult) -> str:
+def _significant(result: PowerResult) -> str:
     if result.n_tests == 1:
-        return "of the test"
-    return f"of all {result.n_tests} tests" if result.needs_all else f"of any of the {result.n_tests} tests"
+        return "the test is significant"
+    n = result.n_tests
+    return f"all {n} tests are significant" if result.needs_all else f"at least one of the {n} tests is significant"
 
 
 def answer_words(study: Study, result: PowerResult) -> str:
@@ -62,8 +63,9 @@ def advice_words(study: Study, result: PowerResult) -> str:
         cost = cost_words(point)
         value = point.all_tests if result.needs_all else point.power
         return (
-            f"Power {_what(result)} {percent(value.value)} ({percent(value.low)} to {percent(value.high)}) with "
-            f"{items_words(study, point.setting.n_items)}, from {value.n:,} simulated studies{f', for {cost}' if cost else ''}."
+            f"The power is {percent(value.value)} ({percent(value.low)} to {percent(value.high)}): in that share of "
+            f"{value.n:,} simulated studies with {items_words(study, point.setting.n_items)}, {_significant(result)}."
+            f"{f' The raters cost {cost}.' if cost else ''}"
         )
     parts = []
     if result.limit is not None:
