@@ -114,7 +114,7 @@ chaos: $(VENV)/.dev  ## kills, full disk, wrong clock, locks and restores under 
 calibrate: $(VENV)/.dev  ## error rates, coverage and power of simulated studies of every design; hours of cores, run again to go on
 	$(BIN)/python -m bench.calibrate --write $(ARGS)
 
-calibrate-judges: $(VENV)/.dev  ## coverage of people corrected by judges, by simulation; the table goes into docs/benchmarks/judges.md
+calibrate-judges: $(VENV)/.dev  ## coverage of human raters corrected by judges, by simulation; the table goes into docs/benchmarks/judges.md
 	$(BIN)/python -m bench.calibrate_judges --write $(ARGS)
 
 fuzz: $(VENV)/.dev  ## a million hostile files for everything that reads files; run again to go on, ARGS="--inputs 1000" for fewer

@@ -1,4 +1,4 @@
-"""Do intervals of people corrected by judges hold? ``make calibrate-judges``, or ``python -m bench.calibrate_judges [--write]``.
+"""Do intervals of human raters corrected by judges hold? ``make calibrate-judges``, or ``python -m bench.calibrate_judges [--write]``.
 
 Studies are simulated with a known truth: people judge a fifth of the items, a judge all of them. The judge is useless (its scores
 have nothing to do with quality), good, or biased (it gives two points more, and squeezes the differences). Counted is how often the

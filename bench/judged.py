@@ -1,4 +1,4 @@
-"""People corrected by a judge beside ppi-python, in one run: ``python -m bench.judged`` (``pip install ppi-python`` first).
+"""Human raters corrected by judges beside ppi-python, in one run: ``python -m bench.judged`` (``pip install ppi-python`` first).
 
 The same numbers are compared before anything is timed. The peer's bootstrap would take minutes, so it is timed on a part of the
 resamples and scaled up. Processor seconds are counted, so that a busy machine changes little.

@@ -35,6 +35,7 @@ RETIRED = {
     r"--cell anchor|per cell(?! of)|(?:draws?|closed) a? ?cell|cells stay": "condition",
     r"(?:no|a rater's|a person's|their) places?(?= (?:left|is free|are open|open))": "slot",
     r"wished": "wanted, requested",
+    r"people corrected": "human raters corrected by judges",
     r"declared (?:tests?|comparisons?|hypothes[ei]s|analysis|analyses|questions?|differences?)": "confirmatory",
     r"(?:chat )?partners?": "system",
     r"(?:rater's|person's|nobody's|free|taken|number of) places?": "slot",

@@ -1,4 +1,4 @@
-"""People corrected by judges: numbers of ppi-python 0.2.3 and truescore 0.7.4, strata, weights, clusters, and coverage."""
+"""Human raters corrected by judges: numbers of ppi-python 0.2.3 and truescore 0.7.4, strata, weights, clusters, and coverage."""
 
 import numpy as np
 import pytest

@@ -252,7 +252,7 @@ def judged_report(study: Study, power: JudgedPower, source: str) -> Report:
     )
     alt = f"Power by the number of human judgments, raters alone and with the judge. {shown}."
     figure = Figure("judged_power_curve", "Power over the number of human judgments", spec, alt)
-    why = "each simulated study is estimated as the report does it: people corrected by the judge"
+    why = "each simulated study is estimated as the report does it: human raters corrected by the judge"
     return Report(
         study=study.spec.name,
         title=f"Power with a judge: {study.spec.title}",

@@ -44,7 +44,7 @@ NO_WEIGHT = "the judge adds nothing here: its weight is zero, and the estimate i
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """One quantity three ways: by people alone, by the judge alone, and by people corrected by the judge."""
+    """One quantity three ways: by human raters alone, by the judge alone, and by human raters corrected by the judge."""
 
     people: Estimate
     judge: Estimate
