@@ -16,6 +16,7 @@ from dialometer.exchange.own_systems.item_columns import _COMMON, _COUNTS, _PLAC
 from dialometer.flow.review import _NOT_FINISHED
 from dialometer.model.item import KIND_WORDS
 from dialometer.quality import RULES as QUALITY_RULES
+from dialometer.recruit.platforms import PLATFORMS
 from dialometer.storage.access.accounts import ROLES
 from dialometer.web.dashboard.app import _STATUSES
 from dialometer.web.dashboard.dashboard import GROUP_WORDS
@@ -137,6 +138,8 @@ def of_lists() -> set[str]:
         NOT_STORED
     )
     found |= set(_NOT_FINISHED.values()) | set(ENDED) | {words for _, words in PLACES}
+    platforms = {PLATFORMS.get(name).label for name in PLATFORMS.names()}
+    found |= {label for label in platforms if label[0].islower()}  # the others are names
     found |= {name.replace("_", " ") for name in QUALITY_RULES.names()} | set(KIND_WORDS.values())
     found |= {" ".join(load_study(template_folder(one.name)).spec.description.split()) for one in all_about_templates()}
     return found | {one.question for one in all_about_templates() if one.question}

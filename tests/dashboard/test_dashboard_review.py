@@ -94,6 +94,9 @@ def test_what_raters_write_in_own_words_is_said_as_it_is_asked(studies_folder, m
         "Is there anything you would like to tell us about the study?",
     ]
     assert "<dt>Language</dt><dd>English</dd>" in ada.page
+    assert "<dt>Recruitment</dt><dd>an open link</dd>" in ada.page
+    assert "<dd>ein offener Link</dd>" in ada.get("/studies/new-anchoring/review", dashboard_language="de").page
+    ada.get("/", dashboard_language="en")
     assert '<li dir="auto">conversation</li>' in ada.get("/studies/new-chat/review").page
 
 

@@ -48,7 +48,9 @@ def _analysis_uses_probabilities(c: Checker) -> None:
         c.add(PLACE, "the rule looks for the better system, not for whether a margin is kept", BALANCED)
     if analysis.judges is not None:
         c.add(
-            PLACE, "human raters corrected by judges need items drawn with fixed probabilities", f"{BALANCED}, or no judges"
+            PLACE,
+            "human raters corrected by judges need items drawn with fixed probabilities",
+            f"{BALANCED}, or no judges",
         )
     if analysis.model == "ordinal":
         c.add(

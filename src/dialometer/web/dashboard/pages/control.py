@@ -40,13 +40,12 @@ def control(dashboard: Dashboard, request: PageRequest) -> Response:
     may_see_link = has_wizard(running.study) and request.may("editor")
     wizard = f"{address}wizard?key={dashboard.studies.settings.wizard_key}" if may_see_link else ""
     link = f"{request.origin}{address}"
-    platform = running.study.spec.recruitment.platform
-    is_open = platform_of(running.study.spec.recruitment).is_open
+    platform = platform_of(running.study.spec.recruitment)
     content: dict[str, object] = {"wizard": wizard, "log": log, "numbers": numbers, "labels": labels, "tab": "control"}
     content |= {
         "link": link,
-        "code": qr_svg(link, translated("QR code of {1}", link)) if is_open else "",
-        "platform": platform,
+        "code": qr_svg(link, translated("QR code of {1}", link)) if platform.is_open else "",
+        "platform": platform.label,
     }
     return dashboard.show_study("control.html", request, **content)
 

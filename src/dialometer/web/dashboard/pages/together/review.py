@@ -21,6 +21,7 @@ from dialometer.exchange.exports.inventory import ANSWERS, EXPLAINED, IDENTIFIER
 from dialometer.flow.engine import now_ms
 from dialometer.flow.language import is_right_to_left, own_name
 from dialometer.model.study import Study
+from dialometer.recruit.platforms import platform_of
 from dialometer.storage.access.shared_reports import SharedReport
 from dialometer.web.dashboard.dashboard import Dashboard, PageRequest, page
 from dialometer.web.dashboard.login import DeadLink
@@ -182,6 +183,7 @@ def _document(dashboard: Dashboard, name: str, request: PageRequest | None, link
         study=name,
         spec=study.spec,
         numbers=protocol(study),
+        platform=platform_of(study.spec.recruitment).label,
         screens=screens(source, language, root),
         language=language or source.spec.language,
         language_name=own_name(language or source.spec.language),
