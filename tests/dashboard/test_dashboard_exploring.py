@@ -5,6 +5,7 @@ import io
 import re
 import shutil
 import time
+from contextlib import suppress
 
 import pytest
 from dashboard_serving import report_command
@@ -143,6 +144,20 @@ def test_a_choice_that_is_none_is_refused(site, words):
     running = site.studies.running("anchoring")
     with pytest.raises((DialometerError, UnknownName)):
         analyse(running.study, running.store, only=[DataChoice.parse(words)])
+
+
+def test_blanks_around_a_choice_do_not_count():
+    assert DataChoice.parse("  age of rater >= 30 \n") == DataChoice("age of rater", ">=", "30")
+    assert DataChoice.parse("condition = a=b, c") == DataChoice("condition", "=", "a=b, c")
+
+
+@pytest.mark.parametrize("words", ["{}x", "x{}y", "x={}y{}<", "x{}=", "{}=x"])
+def test_thousands_of_blanks_are_read_at_once(words):
+    """The time of reading them grew with the third power of their number: minutes."""
+    began = time.perf_counter()
+    with suppress(DialometerError):
+        DataChoice.parse(words.replace("{}", " " * 2000))
+    assert time.perf_counter() - began < 1
 
 
 def test_a_copy_is_read_without_an_account_until_it_is_revoked(site):

@@ -19,7 +19,7 @@ CONDITION, ITEM = "condition", "item"
 OTHER_RATERS, OTHER_ITEMS = "raters who were not chosen", "items that were not chosen"
 """Why the others are left out."""
 Sign = Literal["=", ">=", "<="]
-_CHOICE = re.compile(r"\s*([^=<>]+?)\s*(>=|<=|=)\s*(.*?)\s*", re.DOTALL)
+_CHOICE = re.compile(r"([^=<>]+)(>=|<=|=)(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,13 @@ class DataChoice:
     @classmethod
     def parse(cls, text: str) -> DataChoice:
         """From ``name=value``; numbers also by ``age>=30`` and ``age<=30``."""
-        parts = _CHOICE.fullmatch(text)
-        if parts is None or not parts[3]:
+        match = _CHOICE.fullmatch(text)
+        name, sign, value = (part.strip() for part in match.groups()) if match else ("", "", "")
+        if not name or not value:
             raise DialometerError(
                 f"'{text}' chooses nothing", where="--only", remedy="such as condition=…, item=… or gender=female"
             )
-        return cls(parts[1], parts[2], parts[3])  # type: ignore[arg-type]  # what the pattern allows
+        return cls(name, sign, value)  # type: ignore[arg-type]  # what the pattern allows
 
     def __str__(self) -> str:
         return f"{self.name}{self.sign}{self.value}"
