@@ -7,10 +7,12 @@ import json
 import polars as pl
 import pytest
 from bench.fuzz.valid_files import workbook
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dialometer.errors import ImportFileError
-from dialometer.exchange.exports.formula_cells import escaped, restored, restored_frame
 from dialometer.exchange.importing import import_files
+from dialometer.model.formula_cells import escaped, escaped_row, restored, restored_frame
 from dialometer.model.values import is_missing, to_number
 
 MISSING = "missing values (NA, n/a, - and the like)"
@@ -133,11 +135,23 @@ def test_formula_cells_are_marked_and_read_back():
         "'quoted'",
         "a=b",
         None,
+        " =1+1",
+        "\n\x1c-x",
+        "'quoted' =x",
     ]
     frame = pl.DataFrame({"text": texts, "n": range(len(texts))})
     marked = escaped(frame)
     assert marked["text"].to_list()[:7] == ["'=1+1", "'+x", "'-x", "'@cmd", "'\tx", "'\rx", "''=x"]
     assert marked["text"].to_list()[8:13] == ["plain", "", "-5", "-0.5e3", "'quoted'"]
+    assert marked["text"].to_list()[15:] == ["' =1+1", "'\n\x1c-x", "'quoted' =x"]
     assert marked["n"].equals(frame["n"])
     assert restored_frame(marked).equals(frame)
     assert [None if text is None else restored(text) for text in marked["text"]] == texts
+
+
+@given(st.lists(st.text("'=+-@.e5 \t\r\n\x1c\x85a", max_size=6), max_size=30))
+def test_tables_and_single_texts_are_marked_alike(texts):
+    marked = escaped(pl.DataFrame({"text": texts}, schema={"text": pl.String}))
+    assert marked["text"].to_list() == escaped_row(texts)
+    assert [restored(text) for text in marked["text"]] == texts
+    assert restored_frame(marked)["text"].to_list() == texts

@@ -5,11 +5,13 @@ import io
 import math
 
 import polars as pl
+import pytest
 from rich_report import HEBREW, HOSTILE, mean
 
 from dialometer.model.estimate import Estimate, unknown
-from dialometer.model.report import Column, Table
+from dialometer.model.report import Column, Figure, Table
 from dialometer.report.formats.csv_tables import csv_text
+from dialometer.report.formats.figure_files import data_csv
 
 
 def test_estimates_become_columns(rendered):
@@ -57,3 +59,11 @@ def test_columns_for_p_values_and_notes_only_where_there_are_any():
 def test_shares_stay_shares_and_digits_are_all_there():
     table = Table("t", "T", (Column("s", "S", "percent"),), ((1 / 3,), (math.nan,)))
     assert csv_text(table) == f"s\n{1 / 3!r}\n\n"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+x", "-x", "@cmd", " =1+1", '=HYPERLINK("a", "b")'])
+def test_a_spreadsheet_runs_no_text_of_a_table_or_a_figure(text):
+    table = Table("t", "T", (Column("a", "A"), Column("n", "N", "number")), ((text, -1.5), ("-5", -2)))
+    assert list(csv.reader(io.StringIO(csv_text(table))))[1:] == [[f"'{text}", "-1.5"], ["-5", "-2"]]
+    figure = Figure("f", "F", {"data": {"values": [{text: text, "n": -1}]}}, "a figure")
+    assert list(csv.reader(io.StringIO(data_csv(figure)))) == [[f"'{text}", "n"], [f"'{text}", "-1"]]

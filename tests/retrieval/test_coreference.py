@@ -1,6 +1,7 @@
 """Questions that need the turns before them: what the rule proposes, how marks are read, and groups in an evaluation."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -77,6 +78,9 @@ def test_marks_of_dialogues_and_of_tables(files):
     assert [query.coreference for query in asked.queries] == [None, True]
     marks = proposals(asked)
     assert [(mark.is_marked, mark.because) for mark in marks] == [(False, ""), (True, "")]
+    risky = [replace(mark, query=replace(mark.query, text="=1+1")) for mark in marks]
+    write_marks(files / "risky.csv", risky)
+    assert (files / "risky.csv").read_text(encoding="utf-8").count(",'=1+1,") == 2
     write_marks(files / "marks.csv", marks)
     written = (files / "marks.csv").read_text(encoding="utf-8")
     (files / "marks.csv").write_text(written.replace("d1-2,yes", "d1-2,no"), encoding="utf-8")

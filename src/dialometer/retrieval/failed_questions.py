@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from dialometer.errors import DialometerError
+from dialometer.model.formula_cells import escaped_row
 from dialometer.retrieval.evaluation import Evaluation
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import QuerySet
@@ -50,9 +51,9 @@ def write_failed(path: Path, failed: Mapping[str, Sequence[FailedQuestion]]) -> 
     """All of them as one table."""
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, [field.name for field in fields(FailedQuestion)])
-            writer.writeheader()
-            writer.writerows(asdict(question) for questions in failed.values() for question in questions)
+            writer = csv.writer(file)
+            writer.writerow(field.name for field in fields(FailedQuestion))
+            writer.writerows(escaped_row(astuple(question)) for questions in failed.values() for question in questions)
     except OSError as error:
         raise DialometerError(
             f"cannot be written ({error.strerror})", where=str(path), remedy="name another file"

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from dialometer.errors import ImportFileError
 from dialometer.exchange.exports.export_folder import MANIFEST, changed_files, read_manifest
-from dialometer.exchange.exports.formula_cells import is_escaped, restored
 from dialometer.exchange.import_format import FORMATS, ImportFormat, Intake, unreadable
 from dialometer.exchange.records import (
     UNKNOWN_MS,
@@ -25,6 +24,7 @@ from dialometer.exchange.records import (
     checked_time_ms,
     read_time_ms,
 )
+from dialometer.model.formula_cells import is_escaped, restored
 from dialometer.model.session import ADJUDICATORS, Source, State
 from dialometer.readers.containers.columnar import ColumnarError, row_frames
 from dialometer.readers.json_records import line_records

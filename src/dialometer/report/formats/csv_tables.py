@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dialometer.model.estimate import Estimate
+from dialometer.model.formula_cells import escaped_text
 from dialometer.model.report import Cell, Column, Table
 from dialometer.report.render import FORMATS, Rendering
 
@@ -71,12 +72,13 @@ def _field(cell: Cell, field: str) -> Cell:
 
 
 def csv_cell(value: Cell) -> str:
-    """One value between two commas."""
+    """One value between two commas. A spreadsheet shows a text as it is and does not run it."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        quoted = value.replace('"', '""')
-        return f'"{quoted}"' if not value or any(c in value for c in ',"\r\n') else value
+        text = escaped_text(value)
+        quoted = text.replace('"', '""')
+        return f'"{quoted}"' if not text or any(c in text for c in ',"\r\n') else text
     return repr(float(value)) if isinstance(value, float) else str(value)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dialometer.model.formula_cells import escaped_row
 from dialometer.retrieval.evaluation import GOOD_FROM
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.labels.crowd_ratings import CrowdRatings
@@ -81,18 +82,17 @@ def write_disputed(path: Path, disputed: Sequence[Disputed]) -> None:
         for one in disputed:
             before = one.query.context[-1].text if one.query.context else ""
             mean = "" if one.mean_rating is None else f"{one.mean_rating:.2f}"
-            writer.writerow(
-                [
-                    one.query.id,
-                    before,
-                    one.query.text,
-                    one.answer,
-                    one.text,
-                    words[one.is_makers],
-                    words[one.is_crowds],
-                    mean,
-                    one.n_ratings,
-                    "; ".join(one.first_of),
-                    " | ".join(one.maker_answers),
-                ]
-            )
+            row = [
+                one.query.id,
+                before,
+                one.query.text,
+                one.answer,
+                one.text,
+                words[one.is_makers],
+                words[one.is_crowds],
+                mean,
+                one.n_ratings,
+                "; ".join(one.first_of),
+                " | ".join(one.maker_answers),
+            ]
+            writer.writerow(escaped_row(row))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dialometer.errors import ReadError
+from dialometer.model.formula_cells import escaped_row, restored
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows
@@ -191,7 +192,8 @@ def write_marks(path: Path, marks: Iterable[Proposal]) -> None:
         writer.writerow(MARK_COLUMNS)
         for mark in marks:
             before = mark.query.context[-1].text if mark.query.context else ""
-            writer.writerow([mark.query.id, "yes" if mark.is_marked else "no", before, mark.query.text, mark.because])
+            row = [mark.query.id, "yes" if mark.is_marked else "no", before, mark.query.text, mark.because]
+            writer.writerow(escaped_row(row))
 
 
 def read_marks(path: str | Path, query_set: QuerySet) -> QuerySet:
@@ -202,7 +204,7 @@ def read_marks(path: str | Path, query_set: QuerySet) -> QuerySet:
     known = {query.id for query in query_set.queries}
     marks: dict[str, bool | None] = {}
     for row in table_rows(source, problems, MARK_COLUMNS[:2]):
-        name, text = row.cells["question"].strip(), row.cells["coreference"].strip().lower()
+        name, text = restored(row.cells["question"].strip()), row.cells["coreference"].strip().lower()
         if name not in known:
             remedy = did_you_mean(name, sorted(known))
             problems.of_file(

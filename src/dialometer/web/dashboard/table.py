@@ -13,12 +13,11 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
+from dialometer.model.formula_cells import escaped_text
 from dialometer.web.server.requests import small_number
 
 Kind = Literal["text", "count", "number", "time", "marks", "money"]
 N_PER_PAGE = 100
-_RISKY = ("=", "+", "-", "@")
-"""What a spreadsheet would read as a formula, even after blanks and line ends."""
 
 
 @dataclass(frozen=True)
@@ -148,5 +147,4 @@ def _plain(value: Any, kind: Kind) -> str:
         return datetime.fromtimestamp(value / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if value else ""
     if isinstance(value, bool | int | float):
         return str(value)
-    text = "; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return f"'{text}" if text.lstrip().startswith(_RISKY) else text
+    return escaped_text("; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))

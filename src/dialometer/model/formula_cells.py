@@ -1,13 +1,13 @@
-"""Texts that a spreadsheet would run as a formula: marked with an apostrophe in exported CSV, and read back without it.
+"""Texts that a spreadsheet would run as a formula: marked with an apostrophe in CSV, and read back from exports without it.
 
-A rater who types ``=HYPERLINK(…)`` into a form must not run anything on the machine of whoever opens the export. The apostrophe is
+A rater who types ``=HYPERLINK(…)`` into a form must not run anything on the machine of whoever opens the file. The apostrophe is
 what spreadsheet programs themselves use for "this is text". Negative numbers stay numbers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,10 +15,22 @@ if TYPE_CHECKING:
 
 OPTION = "escape_formulas"
 """In the manifest of an export: whether its tables are marked so."""
-_RISKY = r"^'*[=+\-@\t\r]"
+_BEGINNING = r"'*(?:[\s\x1c-\x1f]*[=+\-@]|[\t\r])"
+"""Also after blanks and line ends, which some programs remove."""
+_RISKY = f"^{_BEGINNING}"
 _NUMBER = r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"
-_MARKED = r"^'('*[=+\-@\t\r])"
-_MARKED_TEXT = re.compile(_MARKED)
+_MARKED = f"^'({_BEGINNING})"
+_RISKY_TEXT, _NUMBER_TEXT, _MARKED_TEXT = (re.compile(rule) for rule in (_RISKY, _NUMBER, _MARKED))
+
+
+def escaped_text(text: str) -> str:
+    """The text as :func:`escaped` writes it."""
+    return f"'{text}" if _RISKY_TEXT.match(text) and not _NUMBER_TEXT.fullmatch(text) else text
+
+
+def escaped_row(cells: Iterable[object]) -> list[object]:
+    """A row of a table with its texts marked; numbers stay what they are."""
+    return [escaped_text(cell) if isinstance(cell, str) else cell for cell in cells]
 
 
 def escaped(frame: pl.DataFrame) -> pl.DataFrame:
