@@ -11,6 +11,7 @@ import pytest
 
 from dialometer.analysis.base.choose import analyse_folder, families
 from dialometer.analysis.base.data import load_data
+from dialometer.analysis.base.exclusions import exclusions_table
 from dialometer.analysis.base.family import ANALYSES, Options
 from dialometer.analysis.base.measures import numeric_measures
 from dialometer.analysis.planning.power import primary_tests
@@ -93,15 +94,18 @@ def test_agreement_on_a_point_is_that_of_pairs_of_raters(data, found):
     assert -1 <= limits["ac1"].value <= 1
 
 
-def test_answers_without_a_score_are_said_to_be_that(data):
+def test_answers_without_a_score_are_listed_as_excluded(data):
     none = dict.fromkeys(json.loads(data.judgments["answer"][0]), "not_applicable")
     first = pl.int_range(pl.len()) == 0
     changed = data.judgments.with_columns(
         pl.when(first).then(None).otherwise("value").alias("value"),
         pl.when(first).then(pl.lit(json.dumps(none))).otherwise("answer").alias("answer"),
     )
-    notes = numeric_measures(replace(data, judgments=changed)).notes
-    assert notes[0] == "1 judgment has no score, since no point applies, and is excluded."
+    changed = replace(data, judgments=changed)
+    assert numeric_measures(changed).notes[0] == "1 judgment without a score (no point applies) is excluded."
+    reason = "judgments without a score (no point applies)"
+    assert (reason, "", 1) in exclusions_table(changed).rows
+    assert reason not in [row[0] for row in exclusions_table(data).rows]
 
 
 def test_a_point_that_never_applies_has_no_share(data):

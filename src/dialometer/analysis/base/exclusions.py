@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from dialometer.analysis.base.data import EXCLUDED, OTHER_SOURCE, StudyData
+from dialometer.analysis.base.measures import unmeasured
 from dialometer.model.report import Cell, Column, Table
 from dialometer.quality.gold import gold_items
 from dialometer.storage.counting.counts import OUTSIDE_STATES
@@ -42,6 +43,7 @@ def exclusions_table(data: StudyData) -> Table:
     n_gold = len(data.judgments.filter(pl.col("item").is_in(gold))) if gold else 0
     if n_gold:
         rows.append(("judgments on gold items, which check raters and are in no result", None, n_gold))
+    rows += [(f"judgments {reason}", None, n) for reason, n in unmeasured(data).items()]
     kept = of_shown.filter(pl.col("rater").is_in(data.judgments["rater"].unique().implode()))
     rows += [(f"only flagged by the rule {rule}, kept", n, None) for rule, n in _n_by_rule(kept, "flag")]
     return Table(

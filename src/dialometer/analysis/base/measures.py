@@ -8,7 +8,6 @@ rule for zeros, and repeated judgments are averaged; each is counted in a note.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -268,19 +267,15 @@ def _numeric_measures(data: StudyData) -> Measures:
     # Only what is needed is filtered: each filter copies its rows.
     used = [*_USED, *(FACTOR_PREFIX + factor.name for factor in data.study.spec.design.factors)]
     rows = _kept(data.judgments.select(used), pl.col("criterion").is_in(names))
-    notes = []
     gold = gold_items(data.study)
     rows = _kept(rows, ~pl.col("item").is_in(gold)) if gold else rows
-    n_all = len(rows)
     rows = _kept(rows, pl.col("value").is_not_null())
-    if len(rows) < n_all:
-        notes.append(_without_number(n_all - len(rows), asked))
     rows = rows.with_columns(_cell_expression(data.study).alias("_cell"))
-    n_all = len(rows)
     rows = _kept(rows, pl.col("_cell") >= 0)
-    if len(rows) < n_all:
-        n_lost = n_all - len(rows)
-        notes.append(f"{n_of(n_lost, 'judgment')} of raters without a known condition excluded; check the import.")
+    notes = [
+        f"{n_of(n, 'judgment')} {reason} {'is' if n == 1 else 'are'} excluded."
+        for reason, n in unmeasured(data).items()
+    ]
     if not len(rows):
         raise NotEnoughData("no numeric judgments that count", remedy="collect judgments, or look at the exclusions")
     coding = _Coding(rows, data.draws)
@@ -303,12 +298,22 @@ def _numeric_measures(data: StudyData) -> Measures:
     return Measures(data.study, coding.book, tuple(kept), overall, tuple(notes))
 
 
-def _without_number(n: int, asked: Sequence[AskedCriterion]) -> str:
-    """How many judgments have no number, and why that is where it can be only one thing."""
-    have, are = ("has", "is") if n == 1 else ("have", "are")
-    if all(scale.point_texts() for way in asked for scale in way.scales):
-        return f"{n_of(n, 'judgment')} {have} no score, since no point applies, and {are} excluded."
-    return f"{n_of(n, 'judgment')} {have} no number and {are} excluded."
+def unmeasured(data: StudyData) -> dict[str, int]:
+    """How many judgments on numeric criteria can be in no result, by what they lack."""
+    asked = asked_criteria(data.study)
+    if not asked:
+        return {}
+    is_asked = pl.col("criterion").is_in({way.criterion.name for way in asked})
+    is_asked &= ~pl.col("item").is_in(gold_items(data.study))
+    has_number = pl.col("value").is_not_null()
+    has_condition = _cell_expression(data.study) >= 0
+    is_checklist = all(scale.point_texts() for way in asked for scale in way.scales)
+    lacking = {
+        "without a score (no point applies)" if is_checklist else "without a number": ~has_number,
+        "of raters without a known condition (check the import)": has_number & ~has_condition,
+    }
+    counts = data.judgments.select((is_asked & lacks).sum().alias(reason) for reason, lacks in lacking.items())
+    return {reason: n for reason, n in counts.row(0, named=True).items() if n}
 
 
 def _kept(rows: pl.DataFrame, is_in: pl.Expr) -> pl.DataFrame:
