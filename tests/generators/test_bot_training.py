@@ -3,6 +3,8 @@
 import json
 import math
 from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,12 +20,10 @@ from dialometer.generators.decoding import Decoding
 from dialometer.generators.measures import log_losses
 from dialometer.generators.training import STATE_FILE, GeneratorTraining, losses, train
 from dialometer.generators.vocabulary import PAD, Vocabulary
-from dialometer.neural.training import cosine_decay
+from dialometer.neural.training import KEEP_EVERY_S, cosine_decay
 
 SIZES = {"embedding": 16, "hidden": 32, "n_layers": 1, "n_heads": 2, "n_topic_words": 6, "n_turns": 3, "dropout": 0.1}
-QUICK = GeneratorTraining(
-    n_epochs=2, batch_size=64, learning_rate=5e-3, n_warmup_steps=10, device="cpu", save_every_n_steps=2
-)
+QUICK = GeneratorTraining(n_epochs=2, batch_size=64, learning_rate=5e-3, n_warmup_steps=10, device="cpu")
 
 
 def weights_of(path):
@@ -131,10 +131,13 @@ def whole(request, corpus_folder, tmp_path_factory):
 
 @pytest.mark.parametrize("cut_after", [3, 9])
 def test_an_interrupted_training_ends_with_the_same_weights(corpus, tmp_path, monkeypatch, whole, cut_after):
+    """In its first epoch too: by the clock, since an epoch on a processor may take hours."""
     name, first = whole
 
     from dialometer.generators.training import _GeneratorTask
 
+    clock = count(step=2 * KEEP_EVERY_S)
+    monkeypatch.setattr("dialometer.neural.training.time", SimpleNamespace(monotonic=lambda: next(clock)))
     real = _GeneratorTask.add_gradients
 
     def add_gradients(self, batch, n_done, scale):
@@ -147,6 +150,8 @@ def test_an_interrupted_training_ends_with_the_same_weights(corpus, tmp_path, mo
         train(name, corpus, tmp_path / "cut", QUICK, sizes=SIZES)
     monkeypatch.setattr(_GeneratorTask, "add_gradients", real)
     assert not (tmp_path / "cut" / "bot.safetensors").exists()
+    state = torch.load(tmp_path / "cut" / STATE_FILE, weights_only=True)
+    assert state["history"]["n_steps"] == cut_after
     torch.manual_seed(999)
     resumed = train(name, corpus, tmp_path / "cut", QUICK, sizes=SIZES, is_resumed=True)
     second = weights_of(resumed)

@@ -57,7 +57,7 @@ def weights(task):
     return [value.clone() for value in task.network.state_dict().values()]
 
 
-@pytest.mark.parametrize("when", [{"every_s": 0.0}, {"every_n_steps": 3}, {"every_s": 1e9, "at_epoch_ends": True}])
+@pytest.mark.parametrize("when", [{"every_s": 0.0}, {"every_s": 1e9, "at_epoch_ends": True}])
 @pytest.mark.parametrize("cut_at", [1, 5, 12])
 def test_an_interrupted_training_ends_the_same(tmp_path, cut_at, when):
     whole = Line([0.1, 0.3, 0.2])
@@ -69,7 +69,7 @@ def test_an_interrupted_training_ends_the_same(tmp_path, cut_at, when):
     resumed = Line([0.1, 0.3, 0.2])
     steps = []
     assert run_training(resumed, 3, checkpoint=checkpoint, report=lambda *now: steps.append(now[1])) == history
-    assert steps[0] == {0.0: cut_at, 30.0: cut_at // 3 * 3, 1e9: cut_at // 5 * 5}[checkpoint.every_s]
+    assert steps[0] == {0.0: cut_at, 1e9: cut_at // 5 * 5}[checkpoint.every_s]
     assert all(torch.equal(one, other) for one, other in zip(weights(whole), weights(resumed), strict=True))
     assert resumed.notes == [0, 1, 2]
 

@@ -77,7 +77,6 @@ class GeneratorTraining:
     is_mixed: bool | None = None
     is_compiled: bool | None = None
     is_bucketed: bool = True
-    save_every_n_steps: int = 500
     max_minutes: float = math.inf
 
     def __post_init__(self) -> None:
@@ -173,12 +172,7 @@ class _GeneratorTask(TrainingTask[Ints]):
     def run(self) -> Path:
         """Trains and writes the bot."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        checkpoint = Checkpoint(
-            self.folder / STATE_FILE,
-            self._identity(),
-            every_n_steps=self.settings.save_every_n_steps,
-            at_epoch_ends=True,
-        )
+        checkpoint = Checkpoint(self.folder / STATE_FILE, self._identity(), at_epoch_ends=True)
         self.began = time.monotonic()
         history = run_training(
             self,
@@ -292,7 +286,7 @@ class _GeneratorTask(TrainingTask[Ints]):
     def _identity(self) -> dict[str, Any]:
         """What must be the same for a training to go on."""
         kept = asdict(self.settings)
-        free = ("device", "max_minutes", "save_every_n_steps", "is_mixed", "is_compiled")
+        free = ("device", "max_minutes", "is_mixed", "is_compiled")
         return {
             "model": self.name,
             "shape": self.plain.shape.as_json(),

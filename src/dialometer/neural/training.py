@@ -114,8 +114,6 @@ class Checkpoint:
     path: Path
     identity: Mapping[str, Any] = field(default_factory=dict)
     every_s: float = KEEP_EVERY_S
-    every_n_steps: int = 0
-    """Steps between checkpoints; 0 goes by the clock."""
     at_epoch_ends: bool = False
     keeps_result: bool = False
     """Whether the trained weights stay in it, so that the same training is not run a second time."""
@@ -258,11 +256,7 @@ class _Run:
             self.best = {name: value.detach().to("cpu", copy=True) for name, value in weights.items()}
 
     def _is_due(self) -> bool:
-        if self.checkpoint is None:
-            return False
-        if self.checkpoint.every_n_steps:
-            return self.history.n_steps % self.checkpoint.every_n_steps == 0
-        return time.monotonic() - self.kept_at >= self.checkpoint.every_s
+        return self.checkpoint is not None and time.monotonic() - self.kept_at >= self.checkpoint.every_s
 
     def keep(self) -> None:
         """Writes a checkpoint."""
