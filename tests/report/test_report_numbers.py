@@ -17,6 +17,7 @@ from dialometer.report.numbers import (
     write_number,
     write_p,
     write_percent,
+    write_signed,
 )
 
 
@@ -119,6 +120,13 @@ def test_numbers():
     assert write_number(-math.inf, 2) == f"{MINUS}∞"
     assert write_percent(0.6234, 1) == "62.3%"
     assert write_percent(0.0) == "0%"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(2.04, "+2.0"), (-11.1, f"{MINUS}11.1"), (0.04, "0.0"), (-0.04, "0.0"), (0, "0.0")]
+)
+def test_differences_have_their_sign(value, text):
+    assert write_signed(value, 1) == text
 
 
 def test_percent_estimate_scales_value_and_interval():

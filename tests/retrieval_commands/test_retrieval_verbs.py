@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import json
+import re
 import sqlite3
 
 import pytest
@@ -79,6 +80,13 @@ def test_evaluate_prints_measures_definitions_and_differences(type_in, tmp_path)
         "Where metrics mislead",
     ):
         assert text in printed
+
+
+def test_negative_numbers_have_a_minus_sign(type_in, tmp_path):
+    words = ("retrieval", "evaluate", KB, DIALOGUES, "-r", "tfidf,bm25", "--resamples", 100)
+    printed = type_in(*words, cwd=tmp_path).stdout
+    assert re.search(r" −\d+\.\d to \+?\d+\.\d ", printed), printed
+    assert not re.search(r"[\s(]-\d", printed)
 
 
 def test_evaluate_any_cut_and_measure(type_in, tmp_path):

@@ -50,6 +50,12 @@ def write_number(value: float, n_digits: int) -> str:
     return rounded.replace("-", MINUS)
 
 
+def write_signed(value: float, n_digits: int) -> str:
+    """A difference or a score around zero: with a plus too, and none before what rounds to nothing."""
+    written = write_number(value, n_digits)
+    return f"+{written}" if value > 0 and written.strip("0.") else written
+
+
 def write_percent(share: float, n_digits: int = 0) -> str:
     """A share from 0 to 1 in percent."""
     return f"{write_number(100 * share, n_digits)}%"

@@ -65,6 +65,7 @@ def _print_result(out: Path, fitted: GaussianFit, *, as_json: bool) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.report.numbers import write_number
 
     about = {key: value for key, value in fitted.about.items() if key != "fingerprint"} | {"evaluator": str(out)}
     if as_json:
@@ -77,7 +78,7 @@ def _print_result(out: Path, fitted: GaussianFit, *, as_json: bool) -> None:
     table.add_row("accuracy before", with_interval(about["accuracy_before"], about["interval_before"]))
     table.add_row("accuracy adapted", f"{with_interval(fitted.accuracy, about['interval'])}, cross-validated")
     table.add_row("calibration error", f"{fitted.reliability.calibration_error:.1%}")
-    table.add_row("correlation of old and new quality", f"{about['correlation']:.2f}")
+    table.add_row("correlation of old and new quality", write_number(about["correlation"], 2))
     table.add_row("evaluator", str(out))
     results.print(table)
     correlation = about["correlation"]

@@ -105,6 +105,7 @@ def _check(folder: Path, rated: Sequence[RatedDialogue], seed: int, device: str,
     from dialometer.learned.data.measures import ends
     from dialometer.learned.evaluators import load_evaluator
     from dialometer.learned.experiments.own_data import check_on_own_data
+    from dialometer.report.numbers import write_number, write_signed
 
     with working(device, None) as work:
         check = check_on_own_data(load_evaluator(folder, device), rated, seed=seed, work=work)
@@ -125,9 +126,9 @@ def _check(folder: Path, rated: Sequence[RatedDialogue], seed: int, device: str,
         return
     table = Table("", "", "95% interval", box=None, pad_edge=False, header_style="bold")
     for name, line in lines.items():
-        sign, mark = ("+", "") if line is check.lead else ("", "%")
-        interval = f"{100 * line.low:{sign}.1f} to {100 * line.high:{sign}.1f}" if line.has_interval else "–"
-        table.add_row(name, f"{100 * line.value:{sign}.1f}{mark}", interval)
+        write, mark = (write_signed, "") if line is check.lead else (write_number, "%")
+        interval = f"{write(100 * line.low, 1)} to {write(100 * line.high, 1)}" if line.has_interval else "–"
+        table.add_row(name, f"{write(100 * line.value, 1)}{mark}", interval)
     table.add_row("calibration error", f"{check.calibration_error:.1%}", "")
     table.add_row("dialogues unlike its training dialogues", f"{check.share_unlike:.0%}", "")
     results.print(f"{check.n_rated:,} rated dialogues, {check.n_pairs:,} pairs of different ratings")

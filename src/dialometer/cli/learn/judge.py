@@ -56,6 +56,7 @@ def add_to(app: typer.Typer) -> None:
         """
         from dialometer.cli.console import results
         from dialometer.learned.store_in_study import read_scores, store_judge
+        from dialometer.report.numbers import write_number
 
         if scores is not None:
             n = store_judge(
@@ -68,7 +69,8 @@ def add_to(app: typer.Typer) -> None:
             typer.echo(json.dumps(about))
             return
         if "n_ratings" in about:
-            fit = "" if about["correlation"] is None else f" Correlation with mean ratings: {about['correlation']:.2f}."
+            correlation = about["correlation"]
+            fit = "" if correlation is None else f" Correlation with mean ratings: {write_number(correlation, 2)}."
             results.print(
                 f"Trained on {about['n_ratings']:,} ratings of {about['n_rated']:,} responses or dialogues in {about['n_folds']} "
                 f"folds; each was scored by an evaluator that did not see its ratings.{fit}"

@@ -86,6 +86,7 @@ def _print(record: dict[str, Any]) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.report.numbers import write_number
 
     labels = {"user": "User", "agent": "System"}
     table = Table("turn", "", "text", box=None, pad_edge=False, header_style="bold")
@@ -99,5 +100,6 @@ def _print(record: dict[str, Any]) -> None:
     )
     results.print(table)
     if "score_real" in record:
-        results.print(f"Score of the real one {record['score_real']:.2f}, of the fake {record['score_fake']:.2f}")
+        real, fake = (write_number(record[name], 2) for name in ("score_real", "score_fake"))
+        results.print(f"Score of the real one {real}, of the fake {fake}")
     results.print()

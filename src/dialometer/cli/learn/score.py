@@ -124,6 +124,7 @@ def _show(scored: ScoredFile, top: int) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.report.numbers import write_signed
 
     best = [row for _, _, row in sorted(scored.best, reverse=True)]
     worst = [row for _, _, row in sorted(scored.worst)]
@@ -134,6 +135,6 @@ def _show(scored: ScoredFile, top: int) -> None:
             table.add_row("…", "", "")
         else:
             name, score, spread, _ = row
-            table.add_row(name, f"{score:+.2f}", "" if math.isnan(spread) else f"{spread:.2f}")
+            table.add_row(name, write_signed(score, 2), "" if math.isnan(spread) else f"{spread:.2f}")
     results.print(table)
     results.print(f"\n{scored.n:,} dialogues, the best first.")

@@ -191,6 +191,7 @@ def _print_result(out: Path, ratings: RatingSet, fitted: CmadeFit | GaussianFit,
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.report.numbers import write_number
 
     about = {key: value for key, value in fitted.about.items() if key not in ("fingerprint", "histories", "options")}
     about |= {"evaluator": str(out), "n_read": len(ratings.rated), "left_out": dict(ratings.n_left_out)}
@@ -207,7 +208,7 @@ def _print_result(out: Path, ratings: RatingSet, fitted: CmadeFit | GaussianFit,
     table.add_row(f"accuracy, {measured_on}", f"{measured} of {about['n_stopping_pairs']:,}")
     if about.get("test"):
         test = about["test"]
-        kappa = f"kappa {test['kappa']:.2f} ± {test['kappa_standard_error']:.2f}"
+        kappa = f"kappa {write_number(test['kappa'], 2)} ± {test['kappa_standard_error']:.2f}"
         table.add_row("accuracy, test pairs", f"{test['accuracy']:.1%} of {test['n_pairs']:,} ({kappa})")
     table.add_row("calibration error", f"{fitted.reliability.calibration_error:.1%}")
     if about["n_not_believed"] is not None:

@@ -101,6 +101,7 @@ def _show_grid(grid: PublishedTable) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.report.numbers import write_number
 
     results.print(f"\n[bold]{escape(grid.title)}[/]  [dim]{escape(grid.source)}[/]", soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -110,11 +111,11 @@ def _show_grid(grid: PublishedTable) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in grid.rows:
         if row.ours:
-            table.add_row(escape(row.label), "[dim]ours[/]", *(f"{value:.1f}" for value in row.ours))
+            table.add_row(escape(row.label), "[dim]ours[/]", *(write_number(value, 1) for value in row.ours))
         if row.other:
             label = row.other_label or row.label
             shown = "" if row.ours and label == row.label else escape(label)
-            table.add_row(shown, "[dim]published[/]", *(f"{value:.1f}" for value in row.other))
+            table.add_row(shown, "[dim]published[/]", *(write_number(value, 1) for value in row.other))
     results.print(table)
 
 
@@ -123,6 +124,7 @@ def _show_rows(comparison: NumberComparison) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.report.numbers import MINUS
 
     results.print(f"\n[bold]{escape(comparison.title)}[/]  [dim]{escape(comparison.source)}[/]", soft_wrap=True)
     table = Table("", box=None, pad_edge=False, header_style="dim")
@@ -131,7 +133,8 @@ def _show_rows(comparison: NumberComparison) -> None:
     table.add_column("")
     for row in comparison.rows:
         mark = "[green]ok[/]" if row.is_within else "[red]outside[/]"
-        table.add_row(escape(row.label), f"{row.ours:.7g}", f"{row.other:.7g}", f"{row.difference:.1e}", mark)
+        numbers = (f"{row.ours:.7g}", f"{row.other:.7g}", f"{row.difference:.1e}")
+        table.add_row(escape(row.label), *(text.replace("-", MINUS) for text in numbers), mark)
     results.print(table)
 
 

@@ -160,7 +160,11 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _signed(estimate: Estimate) -> str:
-    return "" if math.isnan(estimate.low) else f"{100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}"
+    from dialometer.report.numbers import write_signed
+
+    if math.isnan(estimate.low):
+        return ""
+    return f"{write_signed(100 * estimate.low, 1)} to {write_signed(100 * estimate.high, 1)}"
 
 
 def _differences(evaluation: Evaluation, judge: str, labels: Mapping[str, str]) -> None:
@@ -171,7 +175,7 @@ def _differences(evaluation: Evaluation, judge: str, labels: Mapping[str, str]) 
     from rich.table import Table
 
     from dialometer.cli.console import results
-    from dialometer.report.numbers import write_confidence, write_p
+    from dialometer.report.numbers import write_confidence, write_p, write_signed
     from dialometer.retrieval.selection import CROWD
 
     pairs = [pair for pair in evaluation.comparisons if pair.judge == judge and CROWD not in (pair.first, pair.second)]
@@ -193,7 +197,7 @@ def _differences(evaluation: Evaluation, judge: str, labels: Mapping[str, str]) 
         p = pair.difference.details.get("p_adjusted", math.nan)
         table.add_row(
             f"{labels.get(pair.first, pair.first)} − {labels.get(pair.second, pair.second)}",
-            "0.0" if math.isnan(pair.difference.value) else f"{100 * pair.difference.value:+.1f}",
+            "0.0" if math.isnan(pair.difference.value) else write_signed(100 * pair.difference.value, 1),
             _signed(pair.difference),
             "–" if math.isnan(p) else write_p(p, is_bare=True),
         )
@@ -211,6 +215,7 @@ def show_explained(
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.report.numbers import write_number
 
     if query.context:
         results.print(f"[dim]{escape(query.context[-1].text)}[/]", soft_wrap=True)
@@ -223,7 +228,7 @@ def show_explained(
             table.add_row(
                 shown,
                 str(answer.rank),
-                f"{answer.score:.3f}",
+                write_number(answer.score, 3),
                 mark + escape(answer.text),
                 f"[dim]{escape(answer.because)}[/]",
             )
@@ -236,6 +241,7 @@ def show_trade_off(calibration: Calibration) -> None:
     from rich.table import Table
 
     from dialometer.cli.console import results
+    from dialometer.report.numbers import write_signed
     from dialometer.retrieval.threshold import SHARE_ANSWERED
     from dialometer.stats.clustered.proportion import wilson_interval
 
@@ -253,7 +259,11 @@ def show_trade_off(calibration: Calibration) -> None:
         bar = "█" * round(20 * point.answered)
         mark = " [green]◀ chosen[/]" if is_chosen else ""
         table.add_row(
-            f"{point.threshold:.2f}", f"{100 * point.answered:.0f}%", precision, f"{point.worth:+.2f}", bar + mark
+            f"{point.threshold:.2f}",
+            f"{100 * point.answered:.0f}%",
+            precision,
+            write_signed(point.worth, 2),
+            bar + mark,
         )
     results.print(table)
     if calibration.right_of_surest is not None:

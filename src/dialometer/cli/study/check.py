@@ -146,10 +146,12 @@ def _show_pair(report: PairReport) -> None:
     from rich.text import Text
 
     from dialometer.cli.console import results
+    from dialometer.report.numbers import write_signed
 
     item = report.item
     results.print(
-        f"\n[bold]{escape(item.id)}[/]  {report.n_words_a} → {report.n_words_b} words ({report.length_change:+.0%})",
+        f"\n[bold]{escape(item.id)}[/]  {report.n_words_a} → {report.n_words_b} words "
+        f"({write_signed(100 * report.length_change, 0)}%)",
         highlight=False,
     )
     for index, segments in report.differences:

@@ -40,7 +40,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.neural.device import choose_device
 from dialometer.neural.engines import LOCAL, Engine
 from dialometer.neural.work import Report, silent
-from dialometer.report.numbers import write_percent
+from dialometer.report.numbers import write_number, write_percent, write_signed
 
 Floats = NDArray[np.float64]
 _Shared = tuple[Sequence[RatedDialogue], FitOptions, Sequence[DialoguePair], str]
@@ -314,7 +314,7 @@ def cells(line: AblationLine) -> list[str]:
     """One line of the table as texts; what is not known stays empty."""
     accuracies = [_plus_minus(line.accuracies[name], line.standard_errors[name]) for name in line.accuracies]
     interval = f"{100 * line.primary.low:.1f}–{100 * line.primary.high:.1f}" if line.primary.has_interval else ""
-    kappa = f"{line.kappa:.2f}" + (f" ± {line.kappa_error:.2f}" if not math.isnan(line.kappa_error) else "")
+    kappa = write_number(line.kappa, 2) + (f" ± {line.kappa_error:.2f}" if not math.isnan(line.kappa_error) else "")
     dropped = "" if line.dropped is None else f"{write_percent(line.dropped)}"
     difference = _difference(line, "pairwise")
     published = "" if line.row.published is None else f"{100 * line.row.published:.1f}"
@@ -398,4 +398,4 @@ def _difference(line: AblationLine, other: str) -> str:
     apart = line.differences.get(other)
     if apart is None or not apart.is_known:
         return ""
-    return f"{100 * apart.value:+.1f} ± {100 * float(apart.details['standard_error']):.1f}"
+    return f"{write_signed(100 * apart.value, 1)} ± {100 * float(apart.details['standard_error']):.1f}"

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from dialometer.neural.work import QUIET, Work
+from dialometer.report.numbers import write_signed
 from dialometer.retrieval.fusion import N_NEAR, PARTS, FusionParts, PreparedParts
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import Query
@@ -193,7 +194,7 @@ class FittedFused(FittedRetriever):
             if name in PARTS
         }
         weightiest = sorted(shares, key=lambda name: -abs(shares[name]))[:3]
-        return ", ".join(f"{name} {shares[name]:+.2f}" for name in weightiest)
+        return ", ".join(f"{name} {write_signed(shares[name], 2)}" for name in weightiest)
 
     def save_into(self, folder: Path) -> tuple[Path, ...]:
         written = []

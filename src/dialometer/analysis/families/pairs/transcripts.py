@@ -17,7 +17,7 @@ from dialometer.model.estimate import Estimate
 from dialometer.model.item import PairItem
 from dialometer.model.report import Cell, Column, Section, Table, Turns
 from dialometer.model.study import Study
-from dialometer.report.numbers import MINUS
+from dialometer.report.numbers import write_signed
 
 MOST_PAIRS = 40
 MOST_TURNS = 14
@@ -138,7 +138,7 @@ def _reach_words(choices: PairChoices, options: Options) -> tuple[str, ...]:
 
 def _turns(item: PairItem, report: PairReport, share: Estimate, strategy: str) -> Turns:
     preferred = f"Choices for the experimental version: {with_interval(share, is_percent=True)}, {share.n} answers. "
-    length = f"{report.length_change:+.0%}".replace("-", MINUS).replace("+0%", "0%").replace(f"{MINUS}0%", "0%")
+    length = f"{write_signed(100 * report.length_change, 0)}%"
     words = f"{report.n_words_a} words in the control, {report.n_words_b} in the experimental version ({length})."
     reasons = "".join(f" Declared exception: {rule} ({why})." for rule, why in item.breaches.items())
     return Turns(f"pair-{item.id}", f"{strategy}: {item.id}", _rows(item, report), preferred + words + reasons)
