@@ -176,6 +176,32 @@ def test_two_collections(trained, tmp_path):
     assert (found["n_a"], found["n_b"]) == (len(good), len(bad))
 
 
+def test_dialogues_without_a_turn_of_an_agent_are_named(trained, tmp_path):
+    folder, _, _ = trained
+    lines = (folder / "ratings.jsonl").read_text().splitlines()[:40]
+    mute = {"id": "mute", "turns": [{"speaker": "U", "role": "user", "text": "hi"}] * 4, "metadata": {"rating": 3}}
+    (tmp_path / "mixed.jsonl").write_text("\n".join([*lines, json.dumps(mute)]))
+    options = ["--evaluator", folder / "evaluator", "--device", "cpu"]
+    scored = dialometer("score", "mixed.jsonl", "--out", "scores.csv", *options, cwd=tmp_path)
+    assert "1 dialogue without a turn of an agent, and so without a score: 'mute'." in scored.stderr
+    assert "40 dialogues, the best first" in scored.stdout
+    assert (tmp_path / "scores.csv").read_text().splitlines()[-1] == "mute,,,"
+    rows = json.loads(dialometer("score", "mixed.jsonl", "--json", *options, cwd=tmp_path).stdout)
+    assert (len(rows), rows[-1]["id"], rows[-1]["score"]) == (41, "mute", None)
+    compared = dialometer("compare", "mixed.jsonl", "mixed.jsonl#d1", "--json", *options, cwd=tmp_path)
+    assert json.loads(compared.stdout)["n_a"] == 40
+    assert "1 dialogue without a turn of an agent, excluded from mixed.jsonl: 'mute'." in compared.stderr
+    refused = dialometer("compare", "mixed.jsonl#mute", "mixed.jsonl#d1", *options, cwd=tmp_path, code=1)
+    assert "dialogue 'mute' has no turn of an agent" in refused.stderr
+    evaluated = dialometer("evaluate", "mixed.jsonl", *options, "--json", cwd=tmp_path)
+    assert json.loads(evaluated.stdout)["n_rated"] == 40
+    assert "1 dialogue excluded: fewer than 2 utterances on a side" in evaluated.stderr
+    (tmp_path / "mute.jsonl").write_text(json.dumps(mute))
+    assert (
+        "no dialogue has a turn of an agent" in dialometer("score", "mute.jsonl", *options, cwd=tmp_path, code=1).stderr
+    )
+
+
 def test_bad_input_is_told_before_training(tmp_path, encoder):
     write_rated(tmp_path / "few.jsonl", 40)
     insisting = ("train", "few.jsonl", "--recipe", "published")

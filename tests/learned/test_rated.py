@@ -98,11 +98,16 @@ def test_a_rating_that_is_no_number_is_refused(tmp_path, records):
         read_rated(write(tmp_path / "talks.jsonl", records))
 
 
-def test_dialogues_without_agent_turns_are_refused(tmp_path, records):
+def test_dialogues_without_agent_turns_are_excluded_and_a_file_of_them_is_refused(tmp_path, records):
     for turn in records[4]["turns"]:
         turn["speaker"] = "User"
-    with pytest.raises(ReadError, match=r"'d4' has no turns of an agent"):
-        read_rated(write(tmp_path / "talks.jsonl", records))
+    ratings = read_ratings(write(tmp_path / "talks.jsonl", records))
+    assert "d4" not in {row.id for row in ratings.rated}
+    assert ratings.n_left_out["fewer than 2 utterances on a side"] == 1
+    for turn in (turn for record in records for turn in record["turns"]):
+        turn["speaker"] = "User"
+    with pytest.raises(NotEnoughData, match="no dialogue has a turn of an agent"):
+        read_ratings(write(tmp_path / "talks.jsonl", records))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Scores of a large file: written part by part, and continued after an interruption with the numbers of one run."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -68,6 +69,33 @@ def test_an_interrupted_run_goes_on_after_the_last_whole_part(work):
     np.testing.assert_array_equal(found.scores.values, whole.scores.values)
     assert sorted(found.best) == sorted(whole.best)
     assert not list(folder.glob("*.part*"))
+
+
+def test_dialogues_without_a_turn_of_an_agent_keep_their_rows(work):
+    """Those of a whole part too; the numbers of the others do not depend on them."""
+    folder, source = work
+    whole = score_file(folder / "evaluator", source, keeps_rows=True)
+    some = {0, 1, *range(10, 20), 46}
+    mixed = [
+        replace(dialogue, turns=tuple(turn for turn in dialogue.turns if turn.role != "agent"))
+        if n in some
+        else dialogue
+        for n, dialogue in enumerate(read_dialogues(folder / "chats.jsonl"))
+    ]
+    write_dialogues(folder / "mixed.jsonl", mixed)
+    file = folder / "mixed.jsonl"
+    mixed_source = DialogueSource.of(file, lambda: read_dialogues(file))
+    with pytest.raises(_Ended):
+        score_file(folder / "evaluator", mixed_source, out=folder / "mixed.csv", engine=_EndsAfter(2))
+    scored = score_file(folder / "evaluator", mixed_source, out=folder / "mixed.csv")
+    assert (scored.n, scored.n_known, len(scored.scores.values)) == (47, 20, 47 - len(some))
+    assert scored.mute == [mixed[n].id for n in sorted(some)]
+    rows = rows_of(folder / "mixed.csv")[1:]
+    assert [row[0] for row in rows] == [dialogue.id for dialogue in mixed]
+    assert [n for n, row in enumerate(rows) if row[1:] == ["", "", ""]] == sorted(some)
+    for n, (row, before) in enumerate(zip(rows, whole.rows, strict=True)):
+        assert n in some or float(row[1]) == pytest.approx(before[1], abs=1e-9)
+    assert not {row[0] for *_, row in (*scored.best, *scored.worst)} & set(scored.mute)
 
 
 def test_what_another_evaluator_left_is_scored_anew(work):

@@ -110,7 +110,9 @@ def test_score_files_are_checked_line_by_line(tmp_path):
     with pytest.raises(ReadError, match=r"scores\.csv:3: a second score.*\n.*scores\.csv:4: a row needs"):
         read_scores(file)
     file.write_text("item,system,score\nx,alpha,2\n")
-    assert read_scores(file) == {("x", "alpha"): 2.0}
+    assert read_scores(file) == ({("x", "alpha"): 2.0}, 0)
+    file.write_text("id,score,deviation\nx,2,\nmute,,\n")
+    assert read_scores(file) == ({("x", ""): 2.0}, 1)
     file.write_text("id,score\n")
     with pytest.raises(NotEnoughData, match="no scores"):
         read_scores(file)

@@ -114,6 +114,9 @@ def _is_quick(evaluator: Evaluator, dialogues: Sequence[Dialogue], *, is_asked: 
 
 def order_in_eight_bits(evaluator: Evaluator, dialogues: Sequence[Dialogue], n: int = N_TRIED) -> float:
     """Rank correlation (Spearman) of the scores in 8 bits and in single precision, of ``n`` dialogues from all over."""
+    dialogues = [dialogue for dialogue in dialogues if dialogue.said_by("agent")]
+    if not dialogues:
+        return 1.0
     places = np.unique(np.linspace(0, len(dialogues) - 1, min(n, len(dialogues))).astype(np.int64))
     some = [dialogues[place] for place in places]
     ranks = [np.argsort(np.argsort(version.score(some).values)) for version in (evaluator, evaluator.in_eight_bits())]
@@ -122,7 +125,7 @@ def order_in_eight_bits(evaluator: Evaluator, dialogues: Sequence[Dialogue], n: 
 
 def score_part(where: EvaluatorPlace, part: Sequence[Dialogue]) -> DialogueScores:
     """One part, by an evaluator that each process loads once."""
-    return _loaded(where).score(part)
+    return _loaded(where).score_agents(part)
 
 
 @lru_cache(maxsize=2)

@@ -68,22 +68,28 @@ class ScoredFile:
     n: int = 0
     n_known: int = 0
     """Rows that an earlier run had written."""
+    mute: list[str] = field(default_factory=list)
+    """Dialogues in which no agent says anything: their rows have no numbers."""
     rows: list[Row] | None = None
     """All of them, where they are wanted."""
 
     @property
     def scores(self) -> DialogueScores:
-        """Of all dialogues, in the order of the file."""
+        """Of all dialogues that have one, in the order of the file."""
         return DialogueScores.joined(self.parts)
 
     def take(self, rows: list[Row]) -> None:
         """Some more rows."""
-        values, deviations, familiarity = (np.array([row[column] for row in rows]) for column in (1, 2, 3))
+        scored = [row for row in rows if not math.isnan(row[1])]
+        values, deviations, familiarity = (np.array([row[column] for row in scored]) for column in (1, 2, 3))
         self.parts.append(DialogueScores(values, deviations, values[None, :], familiarity))
         if self.rows is not None:
             self.rows += rows
         for row in rows:
             self.n += 1
+            if math.isnan(row[1]):
+                self.mute.append(row[0])
+                continue
             _keep(self.best, (row[1], -self.n, row), self.n_ends)
             _keep(self.worst, (-row[1], -self.n, row), self.n_ends)
 

@@ -44,17 +44,23 @@ NAME_PART, NAME_QUESTION, FOLDS_QUESTION = "model", "name", "folds"
 """Where the session keeps the model's name and, of cross-fitted scores, the number of folds; the report reads them from there."""
 
 
-def read_scores(path: Path) -> dict[Key, float]:
-    """Scores from a CSV file with ``id`` (or ``item``), ``score`` and, where an item shows several systems, ``system``."""
+def read_scores(path: Path) -> tuple[dict[Key, float], int]:
+    """Scores from a CSV file with ``id`` (or ``item``), ``score`` and, where an item shows several systems, ``system``.
+
+    Also how many rows have no score: 'learn score' writes such for dialogues without a turn of an agent.
+    """
     problems = Problems(path.name)
     scores: dict[Key, float] = {}
+    n_empty = 0
     source = SourceFile(path)
     source.probe()
     for row in table_rows(source, problems, ()):
         cells = {plain_column(name): cell.strip() for name, cell in row.cells.items()}
         key = (cells.get("id") or cells.get("item") or "", cells.get("system", ""))
         score = to_number(cells.get("score", ""))
-        if not key[0] or score is None:
+        if key[0] and cells.get("score") == "":
+            n_empty += 1
+        elif not key[0] or score is None:
             message, remedy = "a row needs id and a number as score", "fix it"
             problems.of_file(problems.problem(message, remedy=remedy, line=row.line))
         elif key in scores:
@@ -65,7 +71,7 @@ def read_scores(path: Path) -> dict[Key, float]:
     problems.finish()
     if not scores:
         raise NotEnoughData("the file holds no scores", where=path.name, remedy="give a CSV with id and score")
-    return scores
+    return scores, n_empty
 
 
 def store_judge(

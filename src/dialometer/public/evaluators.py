@@ -57,11 +57,16 @@ def load_evaluator(folder: str | Path) -> Evaluator:
 
 @needs_extra("learn")
 def score_dialogues(evaluator: Evaluator | GaussianFit, dialogues: Iterable[Dialogue]) -> pl.DataFrame:
-    """A score for each dialogue and how uncertain it is; 0 is a typical training dialogue, differences are log odds."""
+    """A score for each dialogue and how uncertain it is; 0 is a typical training dialogue, differences are log odds.
+
+    Without a turn of an agent there is nothing to score: the score is null.
+    """
     chosen = list(dialogues)
-    scores = (evaluator.evaluator if isinstance(evaluator, GaussianFit) else evaluator).score(chosen)
+    scores = (evaluator.evaluator if isinstance(evaluator, GaussianFit) else evaluator).score_agents(chosen)
     columns = {"id": [dialogue.id for dialogue in chosen], "score": scores.values, "deviation": scores.deviations}
-    return pl.DataFrame(columns, schema={"id": pl.String, "score": pl.Float64, "deviation": pl.Float64})
+    return pl.DataFrame(
+        columns, schema={"id": pl.String, "score": pl.Float64, "deviation": pl.Float64}, nan_to_null=True
+    )
 
 
 @needs_extra("learn")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -68,11 +69,17 @@ class RatingOptions:
     speakers: Speakers = None
 
     def read(self, path: Path) -> RatingSet:
-        """The rated dialogues of a file, folder or study."""
+        """The rated dialogues of a file, folder or study; says which were excluded."""
+        from dialometer.analysis.base.wording import n_of
+        from dialometer.cli.console import errors
         from dialometer.learned.data.rated import read_ratings
 
         low, high = numbers(self.scale, 2, "--scale", "1,5")
-        return read_ratings(path, scale=(low, high), criterion=self.criterion, database=self.database)
+        ratings = read_ratings(path, scale=(low, high), criterion=self.criterion, database=self.database)
+        if os.environ.get("RANK", "0") == "0":  # of several processes one is enough to tell
+            for reason, n in ratings.n_left_out.items():
+                errors.print(f"{n_of(n, 'dialogue')} excluded: {reason}", soft_wrap=True)
+        return ratings
 
 
 def read_experts(path: Path | None, rated: Sequence[RatedDialogue]) -> list[DialoguePair]:
@@ -128,29 +135,33 @@ def checked_options(kind: type[Any], **values: Any) -> Any:
         raise DialometerError(f"{name}: {first['msg'].lower()}", remedy="see --help") from error
 
 
-def read_whole(path: Path) -> list[Dialogue]:
-    """All dialogues of a file."""
-    return list(read_each(path))
-
-
 def read_each(path: Path) -> Iterator[Dialogue]:
-    """The dialogues of a file as they are read; each must have a turn of an agent, since it is the agent that is evaluated."""
+    """The dialogues of a file as they are read. In some of them an agent must speak, since it is the agent that is evaluated."""
     from dialometer.errors import Problem, ReadError
     from dialometer.readers import read_dialogues
 
     if not path.exists():
         raise ReadError([Problem("there is no such file", "check its name", str(path))])
-    n_mute, n, first = 0, 0, ""
+    n, has_agent = 0, False
     for dialogue in read_dialogues(path):
-        if not dialogue.said_by("agent"):
-            first, n_mute = first or dialogue.id, n_mute + 1
+        has_agent = has_agent or bool(dialogue.said_by("agent"))
         n += 1
         yield dialogue
-    if n_mute:
-        message = f"{n_mute} dialogues have no turns of an agent, the first is '{first}'"
-        raise ReadError([Problem(message, "give the speakers' roles, or leave them out", path.name)])
     if not n:
         raise ReadError([Problem("the file holds no dialogues", "give at least one", path.name)])
+    if not has_agent:
+        raise ReadError([Problem("no dialogue has a turn of an agent", "give the speakers' roles", path.name)])
+
+
+def tell_mute(names: Sequence[str], what: str) -> None:
+    """Which dialogues have no turn of an agent, and what follows for them."""
+    from dialometer.analysis.base.wording import listed, n_of
+    from dialometer.cli.console import errors
+
+    if names:
+        shown = listed((f"'{name}'" for name in names), most=5)
+        text = f"{n_of(len(names), 'dialogue')} without a turn of an agent, {what}: {shown}."
+        errors.print(text, markup=False, soft_wrap=True)
 
 
 # What the verbs that look at ratings share: features, an engine for large data, and writing what was found.

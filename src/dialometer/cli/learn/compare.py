@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialometer.cli.learn._shared import EvaluatorDir, read_whole
+from dialometer.cli.learn._shared import EvaluatorDir, read_each, tell_mute
 from dialometer.cli.options import AsJson, Device, Speakers
 
 if TYPE_CHECKING:
@@ -82,10 +82,15 @@ def _side(name: str) -> list[Dialogue]:
 
     path, mark, wanted = name.rpartition("#")
     if not mark or Path(name).is_file():
-        return read_whole(Path(name))
-    dialogues = read_whole(Path(path))
+        dialogues = list(read_each(Path(name)))
+        tell_mute([dialogue.id for dialogue in dialogues if not dialogue.said_by("agent")], f"excluded from {name}")
+        return [dialogue for dialogue in dialogues if dialogue.said_by("agent")]
+    dialogues = list(read_each(Path(path)))
     chosen = [dialogue for dialogue in dialogues if dialogue.id == wanted]
     if not chosen:
         remedy = did_you_mean(wanted, [dialogue.id for dialogue in dialogues][:20])
         raise DialometerError(f"there is no dialogue '{wanted}'", where=path, remedy=remedy)
+    if not chosen[0].said_by("agent"):
+        remedy = "name another, or give the speakers' roles"
+        raise DialometerError(f"dialogue '{wanted}' has no turn of an agent", where=path, remedy=remedy)
     return chosen

@@ -54,14 +54,18 @@ def add_to(app: typer.Typer) -> None:
         scored by a model that did not see its ratings (cross-fitting), so that raters can be corrected by it. Of given scores
         that are not within the criterion's scale only the order is used: they are mapped to the ratings that human raters gave.
         """
-        from dialometer.cli.console import results
+        from dialometer.analysis.base.wording import n_of
+        from dialometer.cli.console import errors, results
         from dialometer.learned.store_in_study import read_scores, store_judge
         from dialometer.report.numbers import write_number
 
         if scores is not None:
-            n = store_judge(
-                folder, name, read_scores(scores), criterion=criterion, database=database, n_folds=folds or 0
-            )
+            given, n_empty = read_scores(scores)
+            if n_empty:
+                errors.print(
+                    f"{n_of(n_empty, 'row')} of {scores} without a score excluded", markup=False, soft_wrap=True
+                )
+            n = store_judge(folder, name, given, criterion=criterion, database=database, n_folds=folds or 0)
             about: dict[str, Any] = {"name": name, "n_judgments": n}
         else:
             about = _trained(folder, name, criterion, database, folds, seed, device)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from dialometer.cli.learn._shared import EvaluatorDir, read_each
+from dialometer.cli.learn._shared import EvaluatorDir, read_each, tell_mute
 from dialometer.cli.options import Address, AsJson, Device, EngineName, Speakers
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def add_to(app: typer.Typer) -> None:
 
         The deviation says how far the evaluator's models differ, or how unsure an evaluator of the best recipe is; it is empty
         for a single model of the published one. The familiarity, in the file, is the share of the variance of a dialogue's
-        quality that the training dialogues explain: near 0, the evaluator does not know.
+        quality that the training dialogues explain: near 0, the evaluator does not know. A dialogue without a turn of an agent
+        has no score.
         """
         from dialometer.cli.console import results, working
         from dialometer.errors import UnknownName
@@ -86,13 +87,14 @@ def add_to(app: typer.Typer) -> None:
                 n_ends=2 * top,
                 keeps_rows=as_json,
             )
+        tell_mute(scored.mute, "and so without a score")
         if as_json:
             typer.echo(json.dumps([_record(row) for row in scored.rows or ()], ensure_ascii=False))
             return
         _show(scored, top)
         if scored.n_known:
             results.print(f"{scored.n_known:,} of them had been scored by a run that was interrupted.")
-        if source.n > 1:
+        if len(scored.scores.values) > 1:
             _warn(load_evaluator(evaluator, device), scored.scores)
 
 
@@ -128,7 +130,8 @@ def _show(scored: ScoredFile, top: int) -> None:
 
     best = [row for _, _, row in sorted(scored.best, reverse=True)]
     worst = [row for _, _, row in sorted(scored.worst)]
-    shown = best if scored.n <= 2 * top else [*best[:top], None, *worst[-top:]]
+    n_scored = scored.n - len(scored.mute)
+    shown = best if n_scored <= 2 * top else [*best[:top], None, *worst[-top:]]
     table = Table("dialogue", "score", "deviation", box=None, pad_edge=False, header_style="bold")
     for row in shown:
         if row is None:
@@ -137,4 +140,4 @@ def _show(scored: ScoredFile, top: int) -> None:
             name, score, spread, _ = row
             table.add_row(name, write_signed(score, 2), "" if math.isnan(spread) else f"{spread:.2f}")
     results.print(table)
-    results.print(f"\n{scored.n:,} dialogues, the best first.")
+    results.print(f"\n{n_scored:,} dialogues, the best first.")

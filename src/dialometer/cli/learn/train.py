@@ -200,8 +200,6 @@ def _print_result(out: Path, ratings: RatingSet, fitted: CmadeFit | GaussianFit,
         return
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_row("rated dialogues", f"{about['n_read']:,} ({about['n_ratings']:,} to train on)")
-    for reason, n in ratings.n_left_out.items():
-        table.add_row("excluded", f"{n:,} {reason}")
     table.add_row("pairs judged by", str(about["pairs"]))
     measured = with_interval(fitted.accuracy, about.get("interval", (None, None)))
     measured_on = "cross-validated" if "recipe" in about else "stopping pairs"

@@ -71,6 +71,18 @@ class Evaluator(ABC):
     def score(self, dialogues: Sequence[Dialogue], report: Report | None = None) -> DialogueScores:
         """Scores of dialogues; 0 is a typical training dialogue, a difference is the logarithm of odds."""
 
+    def score_agents(self, dialogues: Sequence[Dialogue]) -> DialogueScores:
+        """Scores of dialogues; nan where no agent says anything, since it is the agent that is evaluated."""
+        has_agent = np.array([bool(dialogue.said_by("agent")) for dialogue in dialogues], dtype=np.bool_)
+        scores = self.score([dialogue for dialogue, is_in in zip(dialogues, has_agent, strict=True) if is_in])
+
+        def among_all(numbers: Floats) -> Floats:
+            row = np.full((*numbers.shape[:-1], len(dialogues)), np.nan)
+            row[..., has_agent] = numbers
+            return row
+
+        return DialogueScores(*map(among_all, (scores.values, scores.deviations, scores.members, scores.familiarity)))
+
     @abstractmethod
     def compare(self, first: Dialogue, second: Dialogue) -> DialogueComparison:
         """Which of two dialogues is better."""

@@ -238,11 +238,8 @@ def _of_files(files: Sequence[Path], scale: tuple[float, float]) -> list[RatedDi
     rated: list[RatedDialogue] = []
     problems: list[Problem] = []
     for file in files:
-        reading = read_dialogues(file)
-        # Public exports hold chats that the bot never answered; in one's own data that is a fault to be told.
-        is_export = reading.format == "convai2"
-        for dialogue in reading:
-            row, complaint = _rated(dialogue, file.name, scale, is_export=is_export)
+        for dialogue in read_dialogues(file):
+            row, complaint = _rated(dialogue, file.name, scale)
             if complaint is not None:
                 problems.append(complaint)
             rated.append(row)
@@ -254,12 +251,16 @@ def _of_files(files: Sequence[Path], scale: tuple[float, float]) -> list[RatedDi
             where=", ".join(file.name for file in files[:3]),
             remedy="give the rating in the metadata under 'rating'",
         )
+    if not any(row.dialogue.said_by("agent") for row in rated):
+        raise NotEnoughData(
+            "no dialogue has a turn of an agent",
+            where=", ".join(file.name for file in files[:3]),
+            remedy="give the speakers' roles, see the reference of dialogue files",
+        )
     return rated
 
 
-def _rated(
-    dialogue: Dialogue, file: str, scale: tuple[float, float], *, is_export: bool
-) -> tuple[RatedDialogue, Problem | None]:
+def _rated(dialogue: Dialogue, file: str, scale: tuple[float, float]) -> tuple[RatedDialogue, Problem | None]:
     complaint = None
 
     def complain(message: str, remedy: str, field: str) -> None:
@@ -276,8 +277,6 @@ def _rated(
             "fix the rating, or name the scale it was given on",
             "rating",
         )
-    elif rating is not None and not is_export and not dialogue.said_by("agent"):
-        complain("has no turns of an agent", "give the speakers' roles, see the reference of dialogue files", "turns")
     on_scale = math.nan if rating is None else to_five_points(rating, scale)
     metadata = dialogue.metadata
     return RatedDialogue(
