@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from commands import run
+from commands import result_of, run
 from dialometer.cli import _explain, command_line
+from dialometer.cli.retrieval._shared import serve_page
 
 WITHOUT_JSON = {
     "demo": "runs until it is stopped",
@@ -74,6 +75,54 @@ def test_exit_codes_are_those_of_the_reference(arguments, code, tmp_path):
         [sys.executable, "-m", "dialometer", *arguments], cwd=tmp_path, capture_output=True, check=False
     )
     assert done.returncode == code
+
+
+CONTINUES = "Interrupted. The same command continues from here."
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "words", "said"),
+    [
+        ("cli.results.report.open_store", ["report", "s"], "Interrupted."),
+        ("simulate.run.simulate", ["simulate", "s"], CONTINUES),
+        (
+            "retrieval.training.train_retriever.train_retriever",
+            ["retrieval", "train", "kb.csv", "-r", "tfidf", "--out", "avatar"],
+            CONTINUES,
+        ),
+        ("generators.training.train", ["bots", "train", "hred", "corpus", "--out", "new"], "Interrupted."),
+        (
+            "generators.training.train",
+            ["bots", "train", "hred", "corpus", "--out", "begun"],
+            "Interrupted. The same command with --resume continues from here.",
+        ),
+    ],
+)
+def test_an_interrupted_command_says_whether_it_continues(interrupted, words, said, tmp_path, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    assert result_of("new", "likert", "s").exit_code == 0
+    (tmp_path / "kb.csv").write_text("question,answer\nHi,Hello!\n", encoding="utf-8")
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "state.pt").touch()
+    monkeypatch.setattr("dialometer.generators.corpus.load_corpus", lambda _: None)
+    monkeypatch.setattr(f"dialometer.{interrupted}", interrupt)
+    (tmp_path / "corpus").mkdir()
+    done = result_of(*words)
+    assert (done.exit_code, done.stdout) == (130, "")
+    assert done.stderr.splitlines()[-1] == said
+
+
+def test_a_page_that_ctrl_c_ends_was_not_interrupted(monkeypatch, capsys):
+    def end(_, sock):
+        sock.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dialometer.web.server.standalone.serve_standalone", end)
+    serve_page(None, "127.0.0.1", 0, title="Talk")
+    assert "Talk at http://127.0.0.1:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

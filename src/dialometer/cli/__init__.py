@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import typer
 
 from dialometer._version import __version__
+from dialometer.cli.interruption import INTERRUPTED, InterruptibleCommands
 from dialometer.cli.verbs import add_verbs
 from dialometer.errors import DialometerError
 
@@ -52,6 +53,7 @@ def build_app() -> typer.Typer:
     """The application with every verb below this folder. Verb files import what they need only when they run."""
     app = typer.Typer(
         name="dialometer",
+        cls=InterruptibleCommands,
         no_args_is_help=True,
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
@@ -104,7 +106,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(0)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except OSError as error:
         if not error.filename and error.errno not in _NO_FAULT_OF_OURS:
             raise

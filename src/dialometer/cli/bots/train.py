@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dialometer.cli.interruption import continues
 from dialometer.cli.options import AsJson, Device, Seed
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def add_to(app: typer.Typer) -> None:
         from dialometer.cli.console import progress_bar
         from dialometer.generators.bot import load_checkpoint
         from dialometer.generators.generator import GENERATORS
-        from dialometer.generators.training import GeneratorTraining, train
+        from dialometer.generators.training import STATE_FILE, GeneratorTraining, train
         from dialometer.neural.device import choose_device
 
         GENERATORS.get(model)
@@ -91,7 +92,10 @@ def add_to(app: typer.Typer) -> None:
             is_compiled=compile,
             max_minutes=max_minutes or math.inf,
         )
-        with progress_bar() as report:
+        with (
+            continues("The same command with --resume continues from here.", kept=out / STATE_FILE),
+            progress_bar() as report,
+        ):
             prepared = _corpus(corpus, out, report)
             path = train(
                 model,

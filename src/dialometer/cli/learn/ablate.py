@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialometer.cli.interruption import continues
 from dialometer.cli.learn._shared import (
     Encoder,
     Epochs,
@@ -104,7 +105,7 @@ def add_to(app: typer.Typer) -> None:
         experts = read_experts(pairs, data.rated)
         check_neighbours(len(data.rated), staged)
         divided = _splits(out, data.rated, splits or (1 if experts else 5), seed, experts)
-        with working(device, None) as work, engine_of(engine, address) as opened:
+        with continues(), working(device, None) as work, engine_of(engine, address) as opened:
             trained, plain = _chosen(rows, plain_rows(data.rated, work))
             lines = run_ablation(
                 data.rated,

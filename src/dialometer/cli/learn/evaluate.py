@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialometer.cli.interruption import continues
 from dialometer.cli.learn._shared import RatingOptions, RatingsPath, with_interval
 from dialometer.cli.options import AsJson, Device, Seed, with_option_groups
 
@@ -79,7 +80,7 @@ def add_to(app: typer.Typer) -> None:
             return
         trained = tuple(row for row in TRAINED if row.name == "pairwise") if is_pairwise else ()
         tables: dict[str, list[AblationLine]] = {}
-        with working(device, None) as work:
+        with continues(), working(device, None) as work:
             every = (*plain_rows(rated, work), *gaussian_rows(rated, work))
             kept = [entry for entry in every if has_parts or not entry.row.name.startswith("best-")]
             outside = [entry for entry in kept if entry.row.name in _OUTSIDE]

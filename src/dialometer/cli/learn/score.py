@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
+from dialometer.cli.interruption import continues
 from dialometer.cli.learn._shared import EvaluatorDir, read_each, tell_mute
 from dialometer.cli.options import Address, AsJson, Device, EngineName, Speakers
 
@@ -75,7 +77,8 @@ def add_to(app: typer.Typer) -> None:
         source = DialogueSource.of(dialogues, lambda: read_each(dialogues))
         has_much = source.n >= MANY and kind == GAUSSIAN and choose_device(device) == "cpu"
         local = InProcesses() if has_much else LOCAL
-        with working(device, None) as work, engine_of(engine, address, local=local) as opened:
+        keeping = continues() if out is not None else nullcontext()
+        with keeping, working(device, None) as work, engine_of(engine, address, local=local) as opened:
             scored = score_file(
                 evaluator,
                 source,

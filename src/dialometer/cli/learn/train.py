@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialometer.cli.interruption import continues
 from dialometer.cli.learn._shared import (
     Encoder,
     Epochs,
@@ -135,7 +136,7 @@ def add_to(app: typer.Typer) -> None:
         )
         check_neighbours(len(rating_set.rated), staged)
         data = prepare(rating_set.rated, read_experts(pairs, rating_set.rated), seed=seed)
-        with working(device, None) as work:
+        with continues(), working(device, None) as work:
             fitted = fit_evaluator(data, options, out, device=device, report=work.report)
         if join(device)[0].is_first:
             _print_result(out, rating_set, fitted, as_json=as_json)

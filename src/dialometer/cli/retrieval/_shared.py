@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,7 +79,8 @@ def serve_page(app: ASGIApp, host: str, port: int, *, title: str, end: str = "Ct
     sock = bind(Listening(host, port))
     results.print(f"{title} at [bold]{address_of(sock, '')}[/]. {end}", soft_wrap=True)
     results.file.flush()
-    serve_standalone(app, sock)
+    with suppress(KeyboardInterrupt):  # which ends it as it should
+        serve_standalone(app, sock)
 
 
 def read_both(

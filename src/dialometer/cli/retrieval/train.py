@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialometer.cli.interruption import continues
 from dialometer.cli.options import AsJson, Cache, Device, Seed
 from dialometer.cli.retrieval._shared import Cost, KbFile, LearnFrom, Lenient
 
@@ -72,7 +73,7 @@ def add_to(app: typer.Typer) -> None:
             raise DialometerError(
                 "some dialogues would be both learned from and calibrated on", remedy="name different ones"
             )
-        with working(device, cache) as work:
+        with continues(), working(device, cache) as work:
             if folds and selected.is_trained:
                 _keep(train_retriever(kb, selected, lessons, work, n_folds=0), out)
                 errors.print(

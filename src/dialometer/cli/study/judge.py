@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dialometer.cli.interruption import continues
 from dialometer.cli.options import AsJson, Database, StudyDir, open_study
 
 EXAMPLE = "dialometer judge my-study --endpoint http://127.0.0.1:8080/v1 --model my-model"
@@ -154,9 +155,10 @@ def add_to(app: typer.Typer) -> None:
             orders=orders,
             language=language,
         )
-        if raters:
-            take_part(settings, raters, url=url, api_key=api_key, database=database, as_json=as_json)
-        else:
-            judge_items(
-                settings, url=url, write_to=write_batch, read_from=read_batch, database=database, as_json=as_json
-            )
+        with continues():
+            if raters:
+                take_part(settings, raters, url=url, api_key=api_key, database=database, as_json=as_json)
+            else:
+                judge_items(
+                    settings, url=url, write_to=write_batch, read_from=read_batch, database=database, as_json=as_json
+                )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dialometer.cli.audit import log_action
+from dialometer.cli.interruption import continues
 from dialometer.cli.options import AsJson, Database, StudyDir, open_store, open_study
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def add_to(app: typer.Typer) -> None:
         keep = partial(keep_truth, folder, truth, seed=seed, n_raters=raters, habits=habits)
 
         def run(access: StudyAccess, start_ms: int) -> SimulationProgress:
-            with _reporting(raters) as report:
+            with continues(), _reporting(raters) as report:
                 return simulate(
                     study,
                     access,
