@@ -20,7 +20,7 @@ from dialometer.generators.corpus import Corpus
 from dialometer.generators.decoding import Decoding
 from dialometer.generators.measures import Sample, log_losses, take_sample
 from dialometer.generators.recurrent import Cell
-from dialometer.generators.training import STATE_FILE, GeneratorTraining, TrainingProgress, train
+from dialometer.generators.training import GeneratorTraining, TrainingProgress, train
 
 N_RESPONSES = 4000
 LEARNING_RATE = 1.5e-3
@@ -64,7 +64,7 @@ def train_one(
     sizes |= {"cell" if choice in get_args(Cell) else "attention": choice for choice in built}
     chosen = GeneratorTraining(**{"learning_rate": LEARNING_RATE, "patience": 3, **settings})
     if not (folder / BOT_FILE).is_file():
-        train(name, corpus, folder, chosen, sizes=sizes, is_resumed=(folder / STATE_FILE).is_file(), report=hear)
+        train(name, corpus, folder, chosen, sizes=sizes, report=hear)
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     if not (folder / TURNS_FILE).is_file():

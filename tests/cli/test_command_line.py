@@ -94,7 +94,7 @@ CONTINUES = "Interrupted. The same command continues from here."
         (
             "generators.training.train",
             ["bots", "train", "hred", "corpus", "--out", "begun"],
-            "Interrupted. The same command with --resume continues from here.",
+            CONTINUES,
         ),
     ],
 )

@@ -153,7 +153,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(corpus, tmp_path, mo
     state = torch.load(tmp_path / "cut" / STATE_FILE, weights_only=True)
     assert state["history"]["n_steps"] == cut_after
     torch.manual_seed(999)
-    resumed = train(name, corpus, tmp_path / "cut", QUICK, sizes=SIZES, is_resumed=True)
+    resumed = train(name, corpus, tmp_path / "cut", QUICK, sizes=SIZES)
     second = weights_of(resumed)
     assert all(torch.equal(first[key], second[key]) for key in first)
 
@@ -174,13 +174,10 @@ def test_resuming_something_else_is_refused(corpus, tmp_path, monkeypatch):
     with pytest.raises(
         DialometerError, match=r"another training: other settings: learning_rate was 0\.005, now 0\.0001"
     ):
-        train("seq2seq", corpus, tmp_path / "a", replace(QUICK, learning_rate=1e-4), sizes=SIZES, is_resumed=True)
-    with pytest.raises(DialometerError, match="no interrupted training"):
-        train("seq2seq", corpus, tmp_path / "b", QUICK, sizes=SIZES, is_resumed=True)
-    assert not (tmp_path / "b").exists()
+        train("seq2seq", corpus, tmp_path / "a", replace(QUICK, learning_rate=1e-4), sizes=SIZES)
     (tmp_path / "a" / STATE_FILE).write_bytes(b"broken")
     with pytest.raises(DialometerError, match="cannot be read"):
-        train("seq2seq", corpus, tmp_path / "a", QUICK, sizes=SIZES, is_resumed=True)
+        train("seq2seq", corpus, tmp_path / "a", QUICK, sizes=SIZES)
 
 
 def test_it_stops_when_the_validation_gets_no_better(corpus, tmp_path, monkeypatch):

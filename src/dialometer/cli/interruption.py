@@ -31,11 +31,11 @@ class InterruptibleCommands(TyperGroup):
 
 
 @contextmanager
-def continues(how: str = "The same command continues from here.", *, kept: Path | None = None) -> Iterator[None]:
-    """What is said when the work inside is interrupted; only if the file is there in which the work is kept."""
+def continues(kept: Path | None = None) -> Iterator[None]:
+    """Says how interrupted work goes on; where ``kept`` names the file that holds it, only if that is there."""
     try:
         yield
     except KeyboardInterrupt:
         if kept is None or kept.exists():
-            raise KeyboardInterrupt(how) from None
+            raise KeyboardInterrupt("The same command continues from here.") from None
         raise

@@ -113,26 +113,21 @@ def train(
     settings: GeneratorTraining | None = None,
     *,
     sizes: Mapping[str, Any] | None = None,
-    is_resumed: bool = False,
     report: Report = _silent,
 ) -> Path:
-    """Trains a model and writes its best weights to ``folder/bot.safetensors``; gives back that path."""
+    """Trains a model and writes its best weights to ``folder/bot.safetensors``; gives back that path.
+
+    An interrupted training in the folder is continued; where it was another one, that is an error.
+    """
     settings = settings or GeneratorTraining()
     kind = GENERATORS.get(name)
     choose_device(settings.device)  # before anything is written
     shape = shape_of(kind, len(corpus.vocabulary), sizes or {})
-    state = folder / STATE_FILE
-    if not is_resumed and (folder / BOT_FILE).exists():
-        raise DialometerError(
-            f"'{folder}' holds a bot already", remedy="choose another folder, or continue with --resume"
-        )
-    if is_resumed and not state.exists():
-        raise DialometerError("there is no interrupted training", where=str(folder), remedy="start it without --resume")
+    if (folder / BOT_FILE).exists() and not (folder / STATE_FILE).exists():
+        raise DialometerError(f"'{folder}' holds a bot already", remedy="choose another folder")
     torch.manual_seed(settings.seed)
     model = build(name, shape, corpus.topics)
     model.begin_with_frequencies(corpus.split("train").frequencies(shape.n_tokens))
-    if not is_resumed:
-        state.unlink(missing_ok=True)
     return _GeneratorTask(name, model, corpus, folder, settings, report).run()
 
 

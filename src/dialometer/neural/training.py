@@ -138,7 +138,7 @@ class Checkpoint:
             raise DialometerError(
                 f"the checkpoint belongs to another training{difference}",
                 where=str(self.path),
-                remedy="resume with the same data and options, or start again in another folder",
+                remedy="continue with the same data and options, or start again in another folder",
             )
         return state
 

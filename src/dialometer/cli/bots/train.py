@@ -63,14 +63,13 @@ def add_to(app: typer.Typer) -> None:
         max_minutes: Annotated[
             float, typer.Option("--max-minutes", min=0, help="Stop after this many minutes.")
         ] = math.inf,
-        resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted training.")] = False,
         device: Device = "auto",
         seed: Seed = 0,
         as_json: AsJson = False,
     ) -> None:
         """Train a response generator. Several GPUs: accelerate launch -m dialometer bots train …
 
-        After an interruption, run the same command with --resume: it ends with the same weights.
+        Run again after an interruption: it continues and ends with the same weights.
         """
         from dialometer.cli.console import progress_bar
         from dialometer.generators.bot import load_checkpoint
@@ -93,7 +92,7 @@ def add_to(app: typer.Typer) -> None:
             max_minutes=max_minutes or math.inf,
         )
         with (
-            continues("The same command with --resume continues from here.", kept=out / STATE_FILE),
+            continues(out / STATE_FILE),
             progress_bar() as report,
         ):
             prepared = _corpus(corpus, out, report)
@@ -103,7 +102,6 @@ def add_to(app: typer.Typer) -> None:
                 out,
                 settings,
                 sizes=_sizes(size or []) | {k: v for k, v in (("cell", cell), ("attention", attention)) if v},
-                is_resumed=resume,
                 report=lambda progress: _report_progress(progress, report),
             )
         if os.environ.get("RANK", "0") == "0":  # of several processes one is enough to tell

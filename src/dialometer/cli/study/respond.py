@@ -57,7 +57,7 @@ def add_to(app: typer.Typer) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
         kept = out.with_name(out.name + KEPT_SUFFIX)
         work = Responding(declared, kept, folder=systems.parent, seed=seed, n_parallel=parallel)
-        with continues(kept=kept), ProgressBar("responses") as bar:
+        with continues(kept), ProgressBar("responses") as bar:
             items = work.run(contexts, lambda n_done, n_total: bar.report("responses", n_done, n_total))
         if work.failures:
             raise DialometerError(
