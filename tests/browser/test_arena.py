@@ -73,6 +73,49 @@ def test_a_message_that_did_not_arrive_goes_back_into_its_field(
     expect(page.locator("#message")).to_have_value("")
 
 
+UNTIL_THE_END = """() => {
+  const own = window.fetch;
+  window.fetch = async (...given) => {
+    const response = await own(...given);
+    if (!String(given[0]).endsWith("/s/arena")) return response;
+    const lines = (await response.text()).trimEnd().split("\\n");
+    const coded = (some) => new TextEncoder().encode(`${some.join("\\n")}\\n`);
+    return new Response(new ReadableStream({ start(answer) {
+      answer.enqueue(coded(lines.slice(0, -1)));
+      window.end = () => { answer.enqueue(coded(lines.slice(-1))); answer.close(); };
+    } }));
+  };
+}"""
+"""Both replies come at once, and the end of the answer only when the test says so."""
+
+
+def test_the_next_message_waits_for_the_end_of_the_answer(
+    tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
+) -> None:
+    """Sent before, it would be taken for the last one once more, or its replies for those of the last one."""
+    served = serve(copy_study("arena", tmp_path, shorten))
+    rater = at_arena(open_page(**DESKTOP), served)
+    page = rater.page
+    page.evaluate(UNTIL_THE_END)
+    rater.say("My rice gets mushy. How do I cook it?")
+    expect(page.locator(".arena-side .turn.start")).to_have_count(2)
+    expect(page.locator(".typing:visible")).to_have_count(0)
+    expect(page.locator("#say button")).to_have_attribute("aria-disabled", "true")
+    page.fill("#message", "And how much water?")
+    page.press("#message", "Enter")
+    expect(page.locator(".arena-side .turn.end")).to_have_count(2)
+    expect(page.locator("#message")).to_have_value("And how much water?")
+    page.evaluate("() => window.end()")
+    page.click("#say button")
+    expect(page.locator(".arena-side .turn.start")).to_have_count(4)
+    page.evaluate("() => window.end()")
+    expect(page.locator("#chat-count")).to_contain_text("2 messages so far")
+    expect(page.locator(".arena-retry:visible")).to_have_count(0)
+    (session,) = served.store.sessions.all()
+    turns = served.store.conversations.turns(session.id)
+    assert [turn.role for turn in turns].count("user") == 4
+
+
 def test_a_phone_shows_one_side_at_a_time_with_the_field_in_view(
     tmp_path: Path, serve: Callable[..., Served], open_page: Callable[..., Page]
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from test_accessibility import STILL, examine
 
 from dialometer.design.templates import template_folder
@@ -83,6 +83,29 @@ def test_a_search_covers_all_answers_and_takes_over_the_digits(
     expect(page.locator("#results")).to_be_hidden()
     page.reload()
     expect(page.locator("#others .answer")).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_search_that_is_answered_late_takes_nothing_away(
+    labelling: tuple[str, MakerLabels], open_page: Callable[..., Page]
+) -> None:
+    """What is typed is searched for after a moment, and once more by Enter: the first answer may come last."""
+    address, labels = labelling
+    page = open_page(**STILL)
+    page.goto(address)
+    searches: list[Route] = []
+    page.route("**/search?**", lambda route: searches.append(route))  # noqa: PLW0108 - Playwright puts a mark on a handler
+    with page.expect_request("**/search?**"):
+        page.fill("#words", labels.kb.answers[0].text[:40])
+    with page.expect_request("**/search?**"):
+        page.press("#words", "Enter")
+    first, second = searches
+    second.continue_()
+    expect(page.locator("#found .answer").first).to_be_focused()
+    with page.expect_response("**/search?**") as late:
+        first.continue_()
+    late.value.finished()
+    page.evaluate("() => new Promise((done) => setTimeout(done))")
+    expect(page.locator("#found .answer").first).to_be_focused()
 
 
 def test_keys_can_be_turned_off(labelling: tuple[str, MakerLabels], open_page: Callable[..., Page]) -> None:

@@ -112,6 +112,19 @@ def test_a_message_sent_into_the_void_can_be_sent_again_and_counts_once(
     assert [turn.role for turn in chat.store.conversations.turns(session.id)] == ["user", "agent"]
 
 
+def test_words_that_are_typed_while_a_message_fails_stay(chat: Served, open_page: Callable[..., Page]) -> None:
+    page = at_chat(open_page(**DESKTOP), chat).page
+    waiting: list[Route] = []
+    page.route("**/s/chat", lambda route: waiting.append(route))  # noqa: PLW0108 - Playwright puts a mark on a handler
+    page.fill("#message", "Did this arrive?")
+    with page.expect_request("**/s/chat"):
+        page.click("#say button")
+    page.fill("#message", "I mean my first message.")
+    waiting[0].abort()
+    expect(page.locator("#chat-state")).to_contain_text("The connection failed")
+    expect(page.locator("#message")).to_have_value("Did this arrive?\nI mean my first message.")
+
+
 def test_unsent_words_survive_a_reload(chat: Served, open_page: Callable[..., Page]) -> None:
     page = at_chat(open_page(**DESKTOP), chat).page
     page.fill("#message", "I was about to s")
@@ -135,8 +148,8 @@ def test_without_scripts_a_conversation_and_all_scales_are_plain_forms(
     page.click("#answers .actions button")
     page.fill("#message", "No scripts here")
     page.click("#say button")
-    assert page.locator("#log .turn").count() == 3
-    assert "1 message so far" in page.inner_text("#chat-count")
+    expect(page.locator("#log .turn")).to_have_count(3)
+    expect(page.locator("#chat-count")).to_contain_text("1 message so far")
 
 
 @pytest.fixture

@@ -107,17 +107,18 @@ function take(event) {
     const line = drafts.get(place) ?? bubble(place, "start", sides.get(place).dataset.name, "");
     show(line.querySelector(".said"), event); // as it is stored
     drafts.delete(place);
-    setBusy(place, false);
+    part(place, ".typing").hidden = true;
     news(place);
   } else if (event.error !== undefined) {
-    setBusy(place, false);
+    part(place, ".typing").hidden = true;
     failed(place, arena.dataset.failed, event.may_retry);
     news(place);
   }
 }
 
 // False where the message was refused and nothing of it is stored. Once the server answers, the message is stored: a side
-// whose reply does not come then, since the connection breaks, can be asked for again.
+// whose reply does not come then, since the connection breaks, can be asked for again. Sides are busy until the end of the
+// answer, which says how many messages there are: a message sent before would be taken for the last one once more, or refused.
 async function ask(address, body) {
   const response = await fetch(address, {
     method: "POST",
@@ -127,17 +128,23 @@ async function ask(address, body) {
   if (!response.ok) return false;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
+  const waiting = new Set(body.places);
   try {
     for (let isDone = false; !isDone;) {
       const { value, done } = await reader.read();
       rest += value ?? "";
       const lines = rest.split("\n");
       rest = lines.pop();
-      for (const line of lines) if (line) take(JSON.parse(line));
+      for (const line of lines) {
+        if (!line) continue;
+        const event = JSON.parse(line);
+        take(event);
+        if (event.reply !== undefined || event.error !== undefined) waiting.delete(event.place);
+      }
       isDone = done;
     }
   } catch { /* the connection broke */ }
-  for (const place of body.places) if (busy.has(place)) failed(place, arena.dataset.failed, true);
+  for (const place of waiting) failed(place, arena.dataset.failed, true);
   return true;
 }
 
@@ -167,7 +174,7 @@ async function send(form) {
     for (const place of places) said[place - 1] = Math.max(said[place - 1], nSaid + 1);
   } else {
     for (const line of own) line.remove();
-    form.elements.text.value = text;
+    form.elements.text.value = [text, form.elements.text.value].filter((words) => words.trim()).join("\n"); // with what came since
     for (const place of places) failed(place, reason, false);
   }
   for (const place of places) setBusy(place, false);
@@ -182,7 +189,7 @@ async function again() {
   try {
     if (!(await ask(`${arena.dataset.arena}/retry`, { places: waiting }))) throw new Error("refused");
   } catch {
-    for (const place of waiting) if (busy.has(place)) failed(place, arena.dataset.failed, true);
+    for (const place of waiting) failed(place, arena.dataset.failed, true);
   }
   for (const place of waiting) setBusy(place, false);
   rest(forms[0]);

@@ -110,7 +110,7 @@ async function ask(text) {
   } catch (error) {
     line.remove();
     begin.hidden = log.children.length > 0;
-    message.value = text;
+    message.value = [text, message.value].filter((words) => words.trim()).join("\n"); // with what was typed meanwhile
     state.textContent = error instanceof TypeError ? "The message could not be sent. Try again." : error.message;
   }
   typing.hidden = true;

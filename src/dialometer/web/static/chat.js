@@ -208,7 +208,7 @@ async function send() {
   }
   if (isRefused) {
     line.remove();
-    message.value = text;
+    message.value = [text, message.value].filter((words) => words.trim()).join("\n"); // with what was typed meanwhile
   }
   keep(message.value);
   rest();

@@ -7,7 +7,7 @@ const status = by("status");
 const useKeys = by("use-keys");
 const KEYS = "dialometer-label-keys";
 let waiting = Promise.resolve();
-let searched = words.value.trim();
+let nSearches = 0;
 
 async function send(address, body) {
   const response = await fetch(address, {
@@ -85,16 +85,17 @@ const go = (address) => after(async () => {
 });
 
 async function search() {
-  searched = words.value.trim();
-  if (!searched) {
+  const own = ++nSearches;
+  const asked = words.value.trim();
+  if (!asked) {
     by("results").hidden = true;
     number();
     return;
   }
-  const asked = searched;
   const response = await fetch(`/search?${new URLSearchParams({ question, search: asked })}`, { headers: { Accept: "application/json" } });
-  if (!response.ok || asked !== searched) return;
+  if (!response.ok) return;
   const found = await response.json();
+  if (own !== nSearches) return; // only the newest search is shown: an earlier one would take the focus away
   by("results").hidden = false;
   by("results-title").textContent = found.n > found.answers.length ? `${found.n} found, the first ${found.answers.length}` : `${found.n} found`;
   by("found").replaceChildren(...found.answers.map(row));

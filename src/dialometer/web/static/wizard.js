@@ -192,8 +192,9 @@ at("console-reply").addEventListener("submit", (event) => {
   isSending = true;
   attempt(async () => {
     await call(`/chats/${chat.id}/reply`, { text, n: chat.n });
-    drafts.delete(chat.id);
-    if (openId === chat.id) at("console-text").value = "";
+    // Another text that was begun while this one was on its way stays.
+    if ((drafts.get(chat.id) ?? text).trim() === text) drafts.delete(chat.id);
+    if (openId === chat.id) at("console-text").value = drafts.get(chat.id) ?? "";
   }).finally(() => { isSending = false; drawChat(); });
 });
 at("console-text").addEventListener("input", () => drafts.set(openId, at("console-text").value));
