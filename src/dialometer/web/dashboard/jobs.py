@@ -55,23 +55,25 @@ class Progress:
         """How much is done of how much, with a few words about it."""
         if self.stopped.is_set():
             raise Stopped
-        self._state = replace(self._state, n_done=n_done, n_total=n_total, said=said)
+        with self._lock:
+            self._state = replace(self._state, n_done=n_done, n_total=n_total, said=said)
 
     def beat(self) -> None:
         """A sign of life, with how far it is; looks whether somebody asked to stop."""
         if _stop_file(self._path).exists():
             self.stopped.set()
-        self._write(replace(self._state, beat_s=time.time()))
+        self._write(beat_s=time.time())
 
     def end(self, state: str, said: str, result: dict[str, Any]) -> None:
         """The last word."""
-        self._write(replace(self._state, state=state, said=said or self._state.said, result=result))
+        self._write(state=state, said=said or self._state.said, result=result)
         _stop_file(self._path).unlink(missing_ok=True)
 
-    def _write(self, state: JobState) -> None:
+    def _write(self, **changes: Any) -> None:
+        # Changed within the lock: a sign of life must not take back how far the work is meanwhile.
         with self._lock:
-            self._state = state
-            write_whole(self._path, json.dumps(asdict(state)).encode())
+            self._state = replace(self._state, **changes)
+            write_whole(self._path, json.dumps(asdict(self._state)).encode())
 
 
 Work = Callable[[Progress], dict[str, Any]]
