@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ class Said:
     pause_s: float = 0.0
     first_pause_s: float = 0.0
     breaks_after: int | None = None
+    may_break: threading.Event | None = None
+    """What it waits for before it breaks off, so that whoever reads it may take all the time of the world."""
     is_endless: bool = False
     finish: str = "stop"
     role: str = "assistant"
@@ -93,6 +96,8 @@ class _Answering(Handler):
             while True:
                 for piece in said.pieces:
                     if n == said.breaks_after:
+                        if said.may_break is not None:
+                            said.may_break.wait(120)
                         self.close_connection = True
                         self.connection.close()
                         return

@@ -20,7 +20,8 @@ _RUN = """async options => {
 
 
 def complaints(page: Page, options: dict[str, Any]) -> list[str]:
-    """What axe finds, one line for each rule and element."""
+    """What axe finds, one line for each rule and element, once the page and its styles are loaded."""
+    page.wait_for_load_state()
     if not page.evaluate("() => Boolean(window.axe)"):
         page.evaluate(_SCRIPT)
     results = page.evaluate(_RUN, options)

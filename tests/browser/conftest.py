@@ -51,7 +51,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 
     def open_one(**options: Any) -> Page:
         context = browser.new_context(**options)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(60_000)
         context.on("request", watch_request)
         context.on("page", watch)
         contexts.append(context)

@@ -61,6 +61,7 @@ def test_words_are_marked_changed_and_removed_with_the_mouse(
     rater = at_item(served, page)
     page.locator(rater.sender()).click()
     expect(page.locator(".summary")).to_contain_text("Please mark what is wrong, or say that you found nothing")
+    expect(page.locator(".summary")).to_be_focused()  # which scrolls to it: only now the words stay where they are
     # Dragging from word to word.
     word(page, "then").scroll_into_view_if_needed()
     first, last = word(page, "Then").bounding_box(), word(page, "then").bounding_box()
