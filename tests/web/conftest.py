@@ -87,5 +87,5 @@ def agent_server():
 
 @pytest.fixture
 def http():
-    with httpx.Client(timeout=30) as client:
+    with httpx.Client(timeout=120) as client:
         yield client

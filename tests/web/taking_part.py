@@ -234,7 +234,7 @@ def running(app):
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while not server.started:
         assert time.monotonic() < until, "the server did not start"
         time.sleep(0.01)

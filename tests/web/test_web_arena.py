@@ -21,7 +21,7 @@ def arena_study(make_study):
             {"name": "rowan", "agent": _scripted("Rowan.")},
         ]
         if url:
-            options = {"url": url, "timeout_s": 2, "n_retries": 0}
+            options = {"url": url, "timeout_s": 30, "n_retries": 0}
             systems[0]["agent"] = {"type": "http", "options": options}
         analysis = {"primary": None, "comparisons": [], "subgroups": []}
         return make_study("arena", n_items=n_items, systems=systems, analysis=analysis, **changes)
@@ -180,13 +180,13 @@ def test_a_message_to_one_system_does_not_ask_the_other_that_still_writes(arena_
 
     def slowly(body):
         is_asked.set()
-        assert may_answer.wait(10)
+        assert may_answer.wait(25)
         return says("At last.")(body)
 
     agent_server.answers[:] = [slowly, says("Asked twice.")]
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(lambda: events(say(browser, "To larch", place=left)))
-        assert is_asked.wait(10)
+        assert is_asked.wait(60)
         assert replies_in(events(say(browser, "To rowan", place=3 - left))) == {"Rowan."}
         may_answer.set()
         assert replies_in(first.result()) == {"At last."}

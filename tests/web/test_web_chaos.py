@@ -55,6 +55,6 @@ def test_a_lost_and_a_doubled_screen_are_found(make_study):
 @pytest.mark.parametrize("fault", [("kills", "--kills", "3"), ("disk",), ("clock",)])
 def test_a_few_faults_lose_nothing(fault):
     command = [sys.executable, "-m", "bench.chaos", "--database", "sqlite", "--only", *fault]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 lost, 0 doubled" in done.stdout

@@ -52,13 +52,13 @@ def guarded(monkeypatch, trusted="", **limits):
     sock.bind(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while not server.started:
         assert time.monotonic() < until
         time.sleep(0.005)
 
     def connect(source="127.0.0.1", sends=b""):
-        client = socket.create_connection(sock.getsockname(), timeout=10, source_address=(source, 0))
+        client = socket.create_connection(sock.getsockname(), timeout=60, source_address=(source, 0))
         if sends:
             client.sendall(sends)
         opened.append(client)
@@ -132,15 +132,15 @@ def test_trailers_and_empty_lines_are_limited_too(monkeypatch):
 
 
 def test_slow_headers_and_bodies_are_given_up_and_slow_servers_are_not(monkeypatch):
-    with guarded(monkeypatch, header_s=0.2, body_s=0.2) as (connect, opened):
+    with guarded(monkeypatch, header_s=0.7, body_s=0.7) as (connect, opened):
         body = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
         began = time.monotonic()
         slow = [connect(), connect(sends=HEAD), connect(sends=body)]
         assert [told(client)[:12] for client in slow] == [b"HTTP/1.1 408"] * 3
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
         kept = connect()
         assert answer(kept).startswith(b"HTTP/1.1 200")
-        time.sleep(0.4)  # a connection between two requests has more time
+        time.sleep(1)  # a connection between two requests has more time
         assert answer(kept).startswith(b"HTTP/1.1 200")
         kept.sendall(b"\r\n")  # but not one that says nothing of use
         assert told(kept).startswith(b"HTTP/1.1 408")
@@ -159,7 +159,7 @@ def test_a_client_that_does_not_read_is_given_up(monkeypatch):
     monkeypatch.setattr(connections, "WRITE_S", 0.2)
     with guarded(monkeypatch) as (connect, opened):
         connect(sends=b"GET /?20000000 HTTP/1.1\r\nHost: x\r\n\r\n")
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while not refused(opened):
             assert time.monotonic() < until
             time.sleep(0.02)
@@ -172,6 +172,9 @@ def test_one_address_cannot_take_all_connections(monkeypatch):
         assert answer(connect("127.0.0.3")).startswith(b"HTTP/1.1 200")
         assert answer(connect("127.0.0.2")).startswith(b"HTTP/1.1 200")  # who sends at once is served there too
         assert refused(opened) == {"address_limit": 16}
+        until = time.monotonic() + 60
+        while sum(told_nothing(client) for client in held) < 16:
+            assert time.monotonic() < until
         assert sum(told_nothing(client) for client in held) == 16
         assert len(opened.of_address["127.0.0.2"]) == 5
 
@@ -219,7 +222,7 @@ def test_clients_behind_a_trusted_proxy_are_counted_one_by_one(monkeypatch):
 
     with guarded(monkeypatch, trusted="127.0.0.1", per_address=3) as (connect, opened):
         greedy = [connect(sends=request(b"10.0.0.9, 203.0.113.1")) for _ in range(3)]
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while opened.requests_of.get("203.0.113.1") != 3:
             assert time.monotonic() < until
             time.sleep(0.01)
@@ -301,10 +304,12 @@ def test_a_process_that_is_replaced_answers_what_is_on_its_way(monkeypatch):
         assert answer(kept).startswith(b"HTTP/1.1 200")
         server = next(iter(opened.open)).config
         assert isinstance(server, uvicorn.Config)
-        opened.drain_s = 1.0
+        opened.drain_s = 30.0
+        are_told = threading.Event()
         for connection in list(opened.open):
             connection.loop.call_soon_threadsafe(connection.shutdown)
-        time.sleep(0.1)
+            connection.loop.call_soon_threadsafe(are_told.set)
+        assert are_told.wait(60)
         for client in (kept, new):
             client.sendall(HEAD + b"\r\n")
             last = told(client)

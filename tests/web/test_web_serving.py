@@ -24,7 +24,7 @@ from dialometer.simulate.truth import draw_truth
 from dialometer.storage.store import Store
 from dialometer.web.run import Listening, address_of, bind, check_processes
 
-START_S = 60
+START_S = 300
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def serving(folder, *options, env=None):
     finally:
         if server.poll() is None:
             server.kill()
-        server.wait(30)
+        server.wait(120)
         log.close()
 
 
@@ -61,7 +61,7 @@ def join_in(client, url, key, external_id):
 
 def take_part(study, url, key, number, acknowledged, stop):
     """One rater who sends screens until the server is gone, and remembers what was acknowledged."""
-    with httpx.Client(timeout=30) as client:
+    with httpx.Client(timeout=120) as client:
         try:
             program = join_in(client, url, key, f"rater-{number}")
             while not stop.is_set():
@@ -88,22 +88,22 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half_stored(how, n_processe
         raters = [threading.Thread(target=take_part, args=(study, url, key, n, acknowledged, stop)) for n in range(8)]
         for rater in raters:
             rater.start()
-        until = time.monotonic() + 30
+        until = time.monotonic() + 300
         while len(acknowledged) < 60 and time.monotonic() < until:
             time.sleep(0.02)
         if how == "SIGTERM":
             server.send_signal(signal.SIGTERM)
-            assert server.wait(40) == 0
+            assert server.wait(300) == 0
             assert not (folder / ".serving.json").exists()
         else:
             children = _children(server.pid)
             assert len(children) >= n_processes
             for pid in [*children, server.pid]:
                 os.kill(pid, signal.SIGKILL)
-            server.wait(10)
+            server.wait(120)
         stop.set()
         for rater in raters:
-            rater.join(30)
+            rater.join(120)
     assert len(acknowledged) >= 60
     with Store.open(folder / "study.db", create=False) as store:
         assert store.check() == []
@@ -140,7 +140,7 @@ def test_a_restart_refuses_nobody_and_loses_nothing(n_processes, make_study):
     def rate(url, key, number, *, is_kept):
         while not stop.is_set():
             program, number = None, number + 100
-            client = httpx.Client(timeout=30)
+            client = httpx.Client(timeout=120)
             try:
                 program = join_in(client, url, key, f"rater-{number}")
                 while not stop.is_set():
@@ -152,7 +152,7 @@ def test_a_restart_refuses_nobody_and_loses_nothing(n_processes, make_study):
                     acknowledged.append((program.session_id, shown["screen"]))
                     if not is_kept:
                         client.close()
-                        program.client = client = httpx.Client(timeout=30)
+                        program.client = client = httpx.Client(timeout=120)
             except Exception as error:
                 failed.append(repr(error))
             finally:
@@ -166,7 +166,7 @@ def test_a_restart_refuses_nobody_and_loses_nothing(n_processes, make_study):
         for thread in threads:
             thread.start()
         server.send_signal(signal.SIGHUP)
-        until = time.monotonic() + 180
+        until = time.monotonic() + 600
         log = study.folder / "out.txt"
         while log.read_text().count("Finished server process") < n_processes:
             assert time.monotonic() < until, log.read_text()
@@ -178,9 +178,9 @@ def test_a_restart_refuses_nobody_and_loses_nothing(n_processes, make_study):
             time.sleep(0.05)
         stop.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(120)
         server.send_signal(signal.SIGTERM)
-        assert server.wait(40) == 0
+        assert server.wait(300) == 0
     assert failed == []
     with Store.open(study.folder / "study.db", create=False) as store:
         stored = [(visit.session_id, visit.screen) for visit in store.records.visits()]
@@ -196,11 +196,11 @@ def test_a_restart_that_cannot_start_changes_nothing(make_study):
         good = (study.folder / "study.yaml").read_text()
         (study.folder / "study.yaml").write_text("title: [")
         server.send_signal(signal.SIGHUP)
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while "worker_not_replaced" not in (study.folder / "out.txt").read_text():
             assert time.monotonic() < until
             time.sleep(0.1)
-        assert httpx.get(f"{url}/healthz").status_code == 200
+        assert httpx.get(f"{url}/healthz", timeout=60).status_code == 200
         (study.folder / "study.yaml").write_text(good)
 
 
@@ -230,12 +230,12 @@ def test_it_says_where_to_go_and_leaves_word_for_programs(make_study):
         told = (study.folder / "out.txt").read_text()
         assert f"Raters open   {url}/" in told
         link = told.split("Wizards open  ")[1].split()[0]
-        assert httpx.get(link).status_code == 303
+        assert httpx.get(link, timeout=60).status_code == 303
         assert url.endswith("/films")
-        assert httpx.get(f"{url}/").status_code == 200
+        assert httpx.get(f"{url}/", timeout=60).status_code == 200
         assert (study.folder / ".serving.json").stat().st_mode & 0o077 == 0
         server.send_signal(signal.SIGINT)
-        server.wait(20)
+        server.wait(120)
     assert not (study.folder / ".serving.json").exists()
     for line in (study.folder / "out.txt").read_text().splitlines():
         if line.startswith("{"):
@@ -248,10 +248,10 @@ def test_two_processes_count_together_and_share_the_work(make_study):
     with serving(study.folder, "--workers", "2", "--api-key", "given-key") as (_server, url, key):
         assert key == "given-key"
         for n in range(12):
-            with httpx.Client(timeout=30) as client:  # a new connection goes to whichever process is free
+            with httpx.Client(timeout=120) as client:  # a new connection goes to whichever process is free
                 assert join_in(client, url, key, f"r{n}").answer(study).status_code == 200
         for _ in range(3):
-            text = httpx.get(f"{url}/metrics").text
+            text = httpx.get(f"{url}/metrics", timeout=60).text
             assert 'dialometer_submissions_total{outcome="stored"} 12' in text
 
 
@@ -263,8 +263,8 @@ def test_processes_end_with_the_first_one(make_study):
         children = _children(server.pid)
         assert len(children) >= 2
         server.kill()
-        server.wait(10)
-        until = time.monotonic() + 20
+        server.wait(120)
+        until = time.monotonic() + 120
         while any(Path(f"/proc/{pid}/exe").exists() for pid in children):
             assert time.monotonic() < until
             time.sleep(0.1)

@@ -23,7 +23,7 @@ def talk(make_study, site, models):
     """A site whose rater is at a conversation with a streaming model; ``live`` is that part of the study file."""
 
     def make(presentation=None, **live):
-        options = {"base_url": f"{models.url}/v1", "model": "m", "timeout_s": 5, "n_retries": 0}
+        options = {"base_url": f"{models.url}/v1", "model": "m", "timeout_s": 30, "n_retries": 0}
         systems = [{"name": name, "agent": {"type": "openai", "options": options}} for name in ("juno", "tak")]
         there = site(make_study("chat", n_items=2, systems=systems, live=live, presentation=presentation or {}))
         browser = there.browser().start()
@@ -46,7 +46,7 @@ def lines(answer):
 
 def test_pieces_come_and_the_outcome_is_last(talk, models):
     there, browser = talk()
-    models.answers = [Said(["I ", "am ", "well."], pause_s=0.15)]
+    models.answers = [Said(["I ", "am ", "well."], pause_s=0.4)]
     *pieces, outcome = lines(post(browser, n_said=0))
     assert len(pieces) >= 2
     assert "".join(piece["text"] for piece in pieces) == "I am well."
@@ -100,22 +100,22 @@ def test_refusals_stay_what_they_are(talk, models):
 
 
 def test_one_pace_for_all(talk, models):
-    there, browser = talk(first_word_s=0.3, characters_per_s=40)
+    there, browser = talk(first_word_s=0.8, characters_per_s=40)
     models.answers = [Said(["x" * 20])]
     began = time.monotonic()
     *pieces, outcome = lines(post(browser))
     took_s = time.monotonic() - began
-    assert took_s >= 0.3 + 20 / 40
+    assert took_s >= 0.8 + 20 / 40
     assert outcome["reply"] == "x" * 20
     assert len(pieces) > 2
     turn = there.store.conversations.turns()[-1]
-    assert turn.meta["pace"] == {"first_word_s": 0.3, "characters_per_s": 40.0, "is_late": False}
-    assert turn.meta["latency_s"] < 0.3, "what the system took itself is recorded"
+    assert turn.meta["pace"] == {"first_word_s": 0.8, "characters_per_s": 40.0, "is_late": False}
+    assert turn.meta["latency_s"] < 0.8, "what the system took itself is recorded"
     # Without a script, and where the study shows responses whole, the same time passes.
     began = time.monotonic()
     browser.post("/s/chat", {"csrf": browser.fields["csrf"], "text": "Again"})
-    assert time.monotonic() - began >= 0.8
-    models.answers = [Said(["y"], first_pause_s=0.4)]
+    assert time.monotonic() - began >= 0.8 + 20 / 40
+    models.answers = [Said(["y"], first_pause_s=0.9)]
     lines(post(browser))
     assert there.store.conversations.turns()[-1].meta["pace"]["is_late"] is True
 
@@ -165,7 +165,7 @@ def test_a_closed_page_loses_nothing(talk, models, http):
         http.cookies.set("dialometer_session", browser.client.cookies["dialometer_session"])
         headers = {"X-CSRF-Token": browser.fields["csrf"], "Accept": ACCEPT}
         with http.stream("POST", f"{url}/s/chat", json={"text": "Hello"}, headers=headers) as answer:
-            assert next(answer.iter_lines()) == '{"text": "I "}'
+            assert next(answer.iter_lines()).startswith('{"text": "I ')
         waited = http.post(f"{url}/s/chat/retry", json={}, headers=headers).json()
     assert waited["reply"] == "I am well."
     assert len(models.requests) == 1

@@ -38,7 +38,7 @@ def logged(monkeypatch):
 def test_logs_are_lines_of_json_that_name_no_person(make_study, site, logged):
     there = site(make_study(recruitment={"platform": "prolific"}))
     browser = there.browser()
-    browser.arrive(PROLIFIC_PID="pid-5f3a9c", STUDY_ID="s77", SESSION_ID="v31")
+    browser.arrive(PROLIFIC_PID="pid-5f3a9c", STUDY_ID="study-77aa", SESSION_ID="visit-31bb")
     for kind in ("item", "post"):
         browser.walk_to(there, kind)
     screen = there.app.service.flow.screen(there.only_session())
@@ -58,8 +58,8 @@ def test_logs_are_lines_of_json_that_name_no_person(make_study, site, logged):
     for secret in (
         *(session.id for session in there.store.sessions.all()),
         "pid-5f3a9c",
-        "s77",
-        "v31",
+        "study-77aa",
+        "visit-31bb",
         "private words",
         "judge-77",
         "203.0.113.9",
@@ -134,7 +134,7 @@ def test_counters_of_several_processes_are_added_up_and_survive_them(tmp_path):
     for _ in range(2):
         process = context.Process(target=_count, args=(str(tmp_path),))
         process.start()
-        process.join(60)
+        process.join(300)
         assert process.exitcode == 0
     metrics = declare_metrics(str(tmp_path))
     metrics.add("dialometer_arrivals_total")
@@ -208,19 +208,21 @@ def test_a_client_that_leaves_while_sending_is_no_failure_of_the_server(site, lo
 def test_metrics_answer_while_the_database_does_not():
     """Who watches a server must be answered just then; the numbers are those last known, with their age."""
     is_free = threading.Event()
-    answers = iter([lambda: 5, lambda: is_free.wait(20) and 7])
-    known = LastKnown(lambda: next(answers)(), patience_s=0.05)  # noqa: PLW0108
+    answers = iter([lambda: 5, lambda: is_free.wait(120) and 7])
+    known = LastKnown(lambda: next(answers)(), patience_s=60)  # noqa: PLW0108
 
     async def asked():
-        first = await asyncio.gather(known(), known())
-        meanwhile = await known()
+        first = await known()
+        known._patience_s = 0.05
+        meanwhile = await asyncio.gather(known(), known())
+        known._patience_s = 60
         is_free.set()
         return first, meanwhile, await known()
 
     first, meanwhile, after = asyncio.run(asked())
-    assert [value for value, _ in first] == [5, 5]
-    assert meanwhile[0] == 5
-    assert meanwhile[1] > 0.04
+    assert first[0] == 5
+    assert [value for value, _ in meanwhile] == [5, 5]
+    assert min(age_s for _, age_s in meanwhile) > 0.04
     assert after[0] == 7
     failing = LastKnown(lambda: 1 / 0)
     assert asyncio.run(failing()) == (None, float("inf"))

@@ -47,6 +47,17 @@ class Console:
         return self.client.post(f"{self.url}/wizard{path}", json=body or {}, headers=headers)
 
 
+def waiting(console):
+    """The only conversation, as soon as its rater waits for an answer."""
+    until = time.monotonic() + 60
+    while True:
+        (chat,) = console.chats()["chats"]
+        if chat["waiting_since_ms"]:
+            return chat
+        assert time.monotonic() < until, "nobody waits"
+        time.sleep(0.02)
+
+
 def open_chat(there):
     browser = there.browser().start()
     browser.walk_to(there, "chat")
@@ -81,14 +92,14 @@ def test_studies_without_a_wizard_have_no_console(site):
 
 
 def test_a_rater_waits_and_a_wizard_answers(wizard_site):
-    there = wizard_site()
+    there = wizard_site(pending_s=60)
     with running(there.app) as url:
         import httpx
 
         with (
-            httpx.Client(base_url=url, timeout=20) as rater,
-            httpx.Client(timeout=20) as one,
-            httpx.Client(timeout=20) as two,
+            httpx.Client(base_url=url, timeout=120) as rater,
+            httpx.Client(timeout=120) as one,
+            httpx.Client(timeout=120) as two,
         ):
             browser = Browser(rater)
             browser.start()
@@ -104,11 +115,7 @@ def test_a_rater_waits_and_a_wizard_answers(wizard_site):
             answers = []
             talking = threading.Thread(target=lambda: answers.append(say(browser, "Is anybody there?")))
             talking.start()
-            for _ in range(100):
-                (chat,) = ann.chats()["chats"]
-                if chat["waiting_since_ms"]:
-                    break
-                time.sleep(0.02)
+            chat = waiting(ann)
             assert chat["turns"][-1] == {"role": "user", "text": "Is anybody there?", "at_ms": chat["waiting_since_ms"]}
             place = f"/chats/{chat['id']}"
             assert one.get(f"{url}/wizard{place}/suggestions").json() == {"suggestions": ["How interesting!"]}
@@ -169,11 +176,11 @@ def test_a_conversation_that_is_over_says_so(wizard_site):
 def test_a_wizard_at_one_host_answers_a_rater_at_another(make_study, site):
     agent = {"type": "wizard", "options": {"canned": CANNED}}
     study = make_study("chat", n_items=2, systems=[{"name": name, "agent": agent} for name in ("juno", "tak")])
-    here, there = (site(study, wizard_key=WIZARD_KEY, pending_s=15) for _ in range(2))
+    here, there = (site(study, wizard_key=WIZARD_KEY, pending_s=60) for _ in range(2))
     with running(here.app) as raters_host, running(there.app) as wizards_host:
         import httpx
 
-        with httpx.Client(base_url=raters_host, timeout=30) as rater, httpx.Client(timeout=30) as wizard:
+        with httpx.Client(base_url=raters_host, timeout=120) as rater, httpx.Client(timeout=120) as wizard:
             browser = Browser(rater)
             browser.start()
             browser.walk_to(here, "chat")
@@ -183,11 +190,7 @@ def test_a_wizard_at_one_host_answers_a_rater_at_another(make_study, site):
             answers = []
             talking = threading.Thread(target=lambda: answers.append(say(browser, "Is anybody there?")))
             talking.start()
-            for _ in range(200):
-                (chat,) = ann.chats()["chats"]
-                if chat["waiting_since_ms"]:
-                    break
-                time.sleep(0.05)
+            chat = waiting(ann)
             assert ann.post(f"/chats/{chat['id']}/reply", {"text": "Here I am.", "n": 1}).status_code == 204
             talking.join()
     assert answers[0].json()["reply"] == "Here I am."
