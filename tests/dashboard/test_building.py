@@ -1,5 +1,6 @@
 """A study built from nothing by the dashboard's forms alone: every template, and the folder says what the template says."""
 
+import itertools
 import json
 import re
 import threading
@@ -447,14 +448,23 @@ def test_responses_stop_and_continue(ada, parent, monkeypatch):
     path = parent / "mine" / "study.yaml"
     path.write_text(re.sub(r"(?s)^systems:\n.*?(?=^items:)", AGENTS, path.read_text(), flags=re.M))
     monkeypatch.setattr("dialometer.web.dashboard.jobs.BEAT_S", 0.01)
-    goes_on = threading.Event()
+    is_stopped, goes_on = threading.Event(), threading.Event()
+    asked = itertools.count()
     own = Scripted.reply
-    monkeypatch.setattr(Scripted, "reply", lambda *given, **more: (goes_on.wait(0.05), own(*given, **more))[1])
+
+    def reply(*given, **more):
+        if next(asked) >= 5:
+            is_stopped.wait(120)
+        goes_on.wait(0.05)
+        return own(*given, **more)
+
+    monkeypatch.setattr(Scripted, "reply", reply)
     prompts = "".join(f"Question {n}?\n" for n in range(40))
     ada.post("/studies/mine/responses", {"system": ["version_1", "version_2"], "pasted": prompts})
     assert "Under way" in ada.text
     assert ada.post("/studies/mine/responses", {"system": ["version_1"], "pasted": "Once more?"}).status == 422
     ada.post("/studies/mine/responses", {"stop": "1"})
+    is_stopped.set()
     assert ended(parent, "mine", "responses")["state"] == "stopped"
     n_kept = len((parent / "mine" / "items.jsonl.replies.jsonl").read_text().splitlines())
     assert n_kept < 80

@@ -45,6 +45,7 @@ class BrowserForm(PageForm):
         other = {"name": file, "mimeType": "text/plain", "buffer": content}
         self.page.get_by_label("Any other file of the study").set_input_files(files=[other])
         self.page.get_by_role("button", name="Upload file").click()
+        expect(self.page.get_by_role("status").first).to_contain_text(f"Saved {file}")
 
     def _open(self, step):
         address = f"{self.url}/dashboard/studies/{self.folder.name}/form/{step}"

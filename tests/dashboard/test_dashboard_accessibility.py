@@ -93,7 +93,7 @@ def test_a_part_is_explored_by_keyboard_alone(tmp_path, answered, open_page):  #
         page.wait_for_url("**/explore?**gender=Woman**")
         waiting = page.get_by_role("status").element_handle()
         assert "in a few seconds" in waiting.inner_text()
-        expect(page.get_by_role("heading", name="What this part shows")).to_be_visible(timeout=120_000)
+        expect(page.get_by_role("heading", name="What this part shows")).to_be_visible(timeout=600_000)
         assert waiting.inner_text() == "The result is here.", (
             "one live region is there all the time: only then it is read out"
         )

@@ -35,7 +35,7 @@ def test_after_the_first_answers(tmp_path, answered, open_page):  # noqa: F811
         come_in(page, served.owner_link())
         study = f"{served.url}/dashboard/studies/anchoring"
         page.goto(f"{study}/results")
-        expect(page.get_by_role("heading", name="The answer", exact=True)).to_be_visible(timeout=120_000)
+        expect(page.get_by_role("heading", name="The answer", exact=True)).to_be_visible(timeout=600_000)
         headings = page.get_by_role("heading", level=2).all_inner_texts()
         assert headings.index("Declared in advance") < headings.index("The answer") < headings.index("Explore")
         expect(page.locator(".report-figure img").first).to_have_js_property("complete", True)
@@ -47,7 +47,7 @@ def test_after_the_first_answers(tmp_path, answered, open_page):  # noqa: F811
         picture(page, "results")
         page.locator("select[name=condition]").select_option(index=1)
         page.get_by_role("button", name="Explore").press("Enter")
-        expect(page.get_by_role("heading", name="What this part shows")).to_be_visible(timeout=120_000)
+        expect(page.get_by_role("heading", name="What this part shows")).to_be_visible(timeout=600_000)
         examine(page, "explore")
         picture(page, "explore")
         page.goto(f"{study}/share")

@@ -19,7 +19,7 @@ from dialometer.flow.pay_list import pay_list, totals
 from dialometer.storage.access.audit_log import AuditLog
 from dialometer.web.dashboard.running_studies import StudyFolders
 
-WAIT_S = 120
+WAIT_S = 600
 
 
 @pytest.fixture(scope="module")

@@ -158,7 +158,7 @@ def test_what_is_saved_while_a_study_is_frozen_does_not_change_it(ada, studies_f
     monkeypatch.setattr(making, "freeze", freeze_slowly)
     before = (folder / "consent.md").read_bytes()
     ada.post("/studies/films/freeze")
-    saving.join(20)
+    saving.join(120)
     assert len(said) == 1
     assert "Frozen." in ada.text
     assert (folder / "consent.md").read_bytes() == before

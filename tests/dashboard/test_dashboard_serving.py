@@ -17,7 +17,7 @@ from dialometer.cli import main
 from dialometer.design.templates import copy_template
 from dialometer.web.dashboard.running_studies import StudyFolders
 
-START_S = 60
+START_S = 300
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def serving(*arguments, log):
             found = re.search(r"Dashboard\s+(\S+)/dashboard/", text)
             if found:
                 try:
-                    httpx.get(f"{found[1]}/dashboard/login").raise_for_status()
+                    httpx.get(f"{found[1]}/dashboard/login", timeout=60).raise_for_status()
                     break
                 except httpx.HTTPError:
                     pass
@@ -53,7 +53,7 @@ def serving(*arguments, log):
         yield found[1], token[1] if token else "", text
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(120)
     assert server.returncode == 0, log.read_text()
     assert "failure" not in log.read_text()
 
@@ -70,7 +70,10 @@ def join(client, base, token, name="ada"):
 @pytest.mark.slow
 def test_one_study_prints_the_first_owners_link_until_it_was_used(tmp_path):
     copy_template("likert", tmp_path / "films")
-    with serving(tmp_path / "films", log=tmp_path / "1.txt") as (base, token, told), httpx.Client() as client:
+    with (
+        serving(tmp_path / "films", log=tmp_path / "1.txt") as (base, token, told),
+        httpx.Client(timeout=120) as client,
+    ):
         assert "Raters open" in told
         join(client, base, token)
         assert client.get(f"{base}/dashboard/studies/films/").status_code == 200
@@ -79,7 +82,7 @@ def test_one_study_prints_the_first_owners_link_until_it_was_used(tmp_path):
         assert token == ""
     with (
         serving(tmp_path / "films", "--owner-link", log=tmp_path / "3.txt") as (base, token, _),
-        httpx.Client() as client,
+        httpx.Client(timeout=120) as client,
     ):
         join(client, base, token, "bob")
 
@@ -89,7 +92,7 @@ def test_several_studies_by_name(tmp_path):
         copy_template("likert", tmp_path / name)
     with (
         serving(tmp_path / "one", tmp_path / "two", log=tmp_path / "log.txt") as (base, token, _),
-        httpx.Client() as client,
+        httpx.Client(timeout=120) as client,
     ):
         join(client, base, token)
         for name in ("one", "two"):
@@ -110,7 +113,7 @@ def test_a_study_made_in_one_process_is_open_in_all(tmp_path):
     parent = tmp_path / "studies"
     parent.mkdir()
     with serving(parent, "--workers", "2", log=tmp_path / "log.txt") as (base, token, _):
-        with httpx.Client(timeout=30, follow_redirects=True) as client:
+        with httpx.Client(timeout=120, follow_redirects=True) as client:
             csrf = join(client, base, token)
 
             def post(path, **form):
@@ -121,13 +124,13 @@ def test_a_study_made_in_one_process_is_open_in_all(tmp_path):
             assert "running" in post("/studies/films/control", what="start", reason="go").text
         done = run("simulate", parent / "films", "--raters", "6", "--json", "--url", f"{base}/films")
         n_judgments = json.loads(done.stdout)["n_judgments"]
-        with httpx.Client(timeout=30, follow_redirects=True) as client:
+        with httpx.Client(timeout=120, follow_redirects=True) as client:
             page = client.get(f"{base}/dashboard/login").text
             csrf = re.search(r'name="csrf" value="([0-9a-f]+)"', page)[1]
             form = {"csrf": csrf, "name": "ada", "password": "many good words", "next": ""}
             assert "ada (owner)" in client.post(f"{base}/dashboard/login", data=form).text
             counted = f"<dt>judgments</dt><dd>{n_judgments:,}</dd>"
-            until = time.monotonic() + 30  # numbers are kept for some seconds, longer where they took long
+            until = time.monotonic() + 300  # numbers are kept for some seconds, longer where they took long
             while counted not in client.get(f"{base}/dashboard/studies/films/").text:
                 assert time.monotonic() < until, "the dashboard does not show what the raters gave"
                 time.sleep(0.5)

@@ -45,6 +45,7 @@ def test_a_study_is_translated_and_a_rater_switches_to_arabic(tmp_path, open_pag
         page.get_by_role("checkbox").check()
         page.get_by_role("button", name="Freeze it for good").click()
         page.get_by_role("button", name="Start").first.click()
+        expect(page.get_by_role("heading", name="The study is running")).to_be_visible()
 
         rater = open_page()
         rater.goto(f"{site.url}/travel/")
