@@ -54,7 +54,7 @@ def command_server(folder: Path, loaded: str = EVERYTHING) -> Iterator[Path]:
     environment = {**os.environ, "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
     server = subprocess.Popen([sys.executable, __file__, address, loaded], env=environment, stdin=subprocess.PIPE)
     try:
-        for _ in range(1200):
+        for _ in range(6000):
             if Path(address).exists() or server.poll() is not None:
                 break
             time.sleep(0.05)

@@ -43,7 +43,7 @@ def program():
     return str(opened.enter_context(command_server(folder, CORE)) / "dialometer")
 
 
-def run(*words, cwd=None, code=0, timeout=180, env=None):
+def run(*words, cwd=None, code=0, timeout=600, env=None):
     """A command in a process of its own, which ends with ``code``."""
     command = [program(), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=timeout, env=env, check=False)

@@ -97,7 +97,7 @@ def postgres_server() -> Iterator[Callable[[str], str]]:
 
     def call(*command: str | Path) -> None:
         with tempfile.TemporaryFile("w+") as output:
-            done = subprocess.run(command, check=False, stdout=output, stderr=output, cwd=data, timeout=60, **account)
+            done = subprocess.run(command, check=False, stdout=output, stderr=output, cwd=data, timeout=300, **account)
             output.seek(0)
             assert done.returncode == 0, f"{command}: {output.read()}"
 
@@ -181,8 +181,11 @@ def browser() -> Iterator[Any]:
     path = chromium()
     if path is None:
         pytest.skip("no Chromium or Chrome on the PATH: sh scripts/browser.sh says how to get it")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(
+        timeout=30_000
+    )  # a limit only: what is waited for comes in a moment, on a busy machine in several
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
         yield opened

@@ -13,7 +13,7 @@ def run_r(script: str, *packages: str) -> list[list[float]]:
         pytest.skip("R is not installed (apt: r-base-core)")
     load = "".join(f"suppressMessages(library({name}));" for name in packages)
     done = subprocess.run(
-        [place, "--vanilla", "-e", load + script], capture_output=True, text=True, check=False, timeout=240
+        [place, "--vanilla", "-e", load + script], capture_output=True, text=True, check=False, timeout=600
     )
     if "there is no package called" in done.stderr:
         pytest.skip(f"R lacks one of {', '.join(packages)} (apt: {' '.join(f'r-cran-{name}' for name in packages)})")

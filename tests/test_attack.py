@@ -15,7 +15,7 @@ def test_attacks_are_tried_and_held():
     command = [sys.executable, "-m", "bench.attack", "study.db deleted", "endless headers"]
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     env = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("held  ") == 2
     assert "2 of 2 held" in done.stdout

@@ -96,7 +96,7 @@ def test_systemd_understands_the_units(unit):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
     ended = subprocess.run(
-        ["systemd-analyze", "verify", DEPLOY / unit], capture_output=True, text=True, timeout=60, check=False
+        ["systemd-analyze", "verify", DEPLOY / unit], capture_output=True, text=True, timeout=300, check=False
     )
     problems = [line for line in ended.stderr.splitlines() if "is not executable" not in line]
     assert not problems
@@ -116,7 +116,7 @@ def test_the_programs_that_read_the_files_accept_them(command, tmp_path):
         pytest.skip(f"{command[0]} is not installed")
     folders = {"XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "SITE": "study.example.org"}
     ended = subprocess.run(
-        command, cwd=DEPLOY, env=os.environ | folders, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=DEPLOY, env=os.environ | folders, capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 0, ended.stderr
 

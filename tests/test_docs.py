@@ -76,7 +76,7 @@ def test_what_a_page_tells_to_type_works(page, tmp_path, programs):
             lines = [line for line in text.splitlines() if not line.startswith(SET_UP)]
             command = ["bash", "-e", "-c", "\n".join(lines)]
             done = subprocess.run(
-                command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+                command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900, check=False
             )
             assert done.returncode == 0, f"{page.name}:\n{text}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
             printed = done.stdout
@@ -84,7 +84,7 @@ def test_what_a_page_tells_to_type_works(page, tmp_path, programs):
             (tmp_path / "_block.py").write_text(text, encoding="utf-8")
             command = [str(programs / "python"), "_block.py"]
             done = subprocess.run(
-                command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+                command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900, check=False
             )
             expects_error = "dialogues.md" in page.name and "broken" in text
             assert done.returncode == 0 or expects_error, f"{page.name}:\n{text}\n{done.stderr[-2000:]}"
@@ -144,7 +144,7 @@ def test_no_block_has_an_unknown_language():
 def test_the_site_builds_without_a_warning_and_asks_nobody_else(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
     for page in (tmp_path / "site").rglob("*.html"):

@@ -65,7 +65,7 @@ class Commands:
     def run(self, command, *, is_fine=True):
         done = subprocess.run(
             list(map(str, command)),
-            cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=240, check=False,
+            cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=900, check=False,
         )  # fmt: skip
         assert (done.returncode == 0) is is_fine, done.stdout + done.stderr
         return done.stdout + done.stderr

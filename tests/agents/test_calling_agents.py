@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import threading
 import time
 import tracemalloc
 import zlib
@@ -24,7 +25,7 @@ HISTORY = [Turn("Agent", "Hello!", "agent"), Turn("User", "How are you?", "user"
 
 @pytest.fixture
 def system():
-    """A server whose answers are a list of (status, body, headers, pause_s); the last one stays."""
+    """A server whose answers are a list of (status, body, headers, pause_s); the last one stays. A pause may be an event, too."""
 
     class Answering(Handler):
         def reply(self):
@@ -32,7 +33,7 @@ def system():
             self.server.asked.append((self.path, asked, dict(self.headers)))
             answers = self.server.answers
             status, body, headers, pause_s = answers.pop(0) if len(answers) > 1 else answers[0]
-            time.sleep(pause_s)
+            pause_s.wait(120) if isinstance(pause_s, threading.Event) else time.sleep(pause_s)
             self.answer(status, body if isinstance(body, bytes) else json.dumps(body).encode(), headers)
 
     with serving_http(Answering, asked=[], answers=[]) as server:
@@ -123,15 +124,17 @@ def test_the_limit_holds_for_all_tries_together(system):
     began = time.monotonic()
     with pytest.raises(AgentError, match="status 503"):
         http_agent(system, n_retries=10, timeout_s=0.8).reply(HISTORY)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30  # the pauses between ten tries take minutes
 
 
 def test_a_slow_system_is_not_waited_for(system):
-    system.answers = [(200, {"reply": "late"}, {}, 2.0)]
+    is_over = threading.Event()
+    system.answers = [(200, {"reply": "late"}, {}, is_over)]
     began = time.monotonic()
     with pytest.raises(AgentError, match=r"within 0\.2 s"):
         http_agent(system, timeout_s=0.2).reply(HISTORY)
-    assert time.monotonic() - began < 1.8
+    assert time.monotonic() - began < 30
+    is_over.set()
 
 
 def dripping(*, begin: bytes, then: bytes):
@@ -143,7 +146,7 @@ def dripping(*, begin: bytes, then: bytes):
             self.close_connection = True
             try:
                 self.wfile.write(begin)
-                for _ in range(200):
+                for _ in range(1200):
                     self.wfile.write(then)
                     time.sleep(0.05)
             except OSError:
@@ -175,7 +178,7 @@ def test_the_limit_holds_for_an_answer_that_never_ends(begin, then, is_streamed)
         began = time.monotonic()
         with pytest.raises(AgentError):
             list(agent.stream(HISTORY)) if is_streamed else agent.reply(HISTORY)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
 
 
 def test_an_answer_that_unpacks_to_far_more_is_refused(system):
@@ -207,7 +210,7 @@ def test_a_line_that_comes_in_small_pieces_is_read_at_once():
     began = time.process_time()
     pieces = [b"a"] * 900_000
     assert [len(line) for line in split_lines(iter([*pieces, b"\nb", b"c\r\n", b"d"]))] == [900_000, 2, 1]
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 25
     with pytest.raises(AgentError, match="without an end"):
         list(split_lines(iter([b"a" * 600_000] * 3)))
 

@@ -183,7 +183,7 @@ def test_the_command_serves_it_to_others(weights):
             assert next(agent.stream(HISTORY)).text
         finally:
             served.send_signal(signal.SIGINT)
-            assert served.wait(20) == 0
+            assert served.wait(120) == 0
 
 
 @pytest.mark.slow

@@ -146,12 +146,12 @@ def test_what_anthropic_wants_before_it_is_asked():
 def test_streams_that_fail_say_why(agent, models, monkeypatch, said, words):
     monkeypatch.setenv("SOME_KEY", "sk-secret1")
     models.answers = [said]
-    timeout_s = 0.3 if "within" in words else 5
+    timeout_s = 0.3 if "within" in words else 30
     began = time.monotonic()
     with pytest.raises(AgentError, match=words) as caught:
         heard(agent(timeout_s=timeout_s, api_key_env="SOME_KEY"))
     assert caught.value.remedy
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 25
 
 
 def test_a_busy_provider_is_asked_again_after_the_time_it_names(agent, models):

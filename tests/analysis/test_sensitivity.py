@@ -298,7 +298,7 @@ def test_every_template_has_its_figure_in_time_or_says_that_no_choice_applies(te
     before = time.process_time()
     section = sensitivity_section(data, OPTIONS)
     taken = time.process_time() - before
-    assert taken < 3, "many times what it takes, for slow machines"
+    assert taken < 15, "many times what it takes, for slow machines"
     if not section.parts:
         assert name in ("avatar", "chat", "judged", "wizard")  # no judge takes part in quickly simulated data
         assert section.paragraphs[0].startswith("No other choice applies to the comparison “")

@@ -43,7 +43,7 @@ ASPECTS = ("--aspects", "words,behaviour")
 def run_bare(folder, *arguments):
     """A command where nothing but the core is installed."""
     command = [sys.executable, "-c", BARE, *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

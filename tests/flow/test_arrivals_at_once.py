@@ -18,7 +18,7 @@ def arrive_many(folder, url, process, gate, results):
     study = load_study(folder)
     with Store.open(url) as store:
         flow = Flow(study, store)
-        gate.wait(60)
+        gate.wait(300)
         refused = 0
         for i in range(N_EACH):
             try:
@@ -36,9 +36,9 @@ def arrive_at_once(folder, url):
     workers = [context.Process(target=arrive_many, args=(folder, url, i, gate, results)) for i in range(N_PROCESSES)]
     for worker in workers:
         worker.start()
-    refused = sum(results.get(timeout=120) for _ in workers)
+    refused = sum(results.get(timeout=600) for _ in workers)
     for worker in workers:
-        worker.join(60)
+        worker.join(120)
         assert worker.exitcode == 0
     return refused
 

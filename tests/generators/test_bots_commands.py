@@ -225,7 +225,7 @@ def test_new_refuses_items_that_make_no_study(run, tmp_path, line, words):
 def test_chat_answers_line_by_line(bots):
     command = [sys.executable, "-m", "dialometer", "bots", "chat", str(bots / "hred"), "--json"]
     given = "I like the oven.\nI like the garlic.\n\nnever read\n"
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=600, check=True)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["said"] for row in rows] == ["I like the oven.", "I like the garlic."]
     assert all(row["reply"] for row in rows)
@@ -255,7 +255,7 @@ def test_a_killed_training_goes_on_where_it_was(run, corpus_folder, tmp_path):
             time.sleep(0.01)
         process.kill()
     assert not (tmp_path / "cut" / "bot.safetensors").exists()
-    done = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=True)
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=600, check=True)
     assert b"validation perplexity" in done.stdout
     assert not (tmp_path / "cut" / "state.pt").exists()
     run(*common, "--out", tmp_path / "whole")
@@ -270,7 +270,7 @@ def test_two_processes_train_together(run, corpus_folder, tmp_path):
     common += [*SIZES, "--size", "dropout=0", "--learning-rate", "0.02"]
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     command += ["-m", "dialometer", *common, "--out", str(tmp_path / "both"), "--batch-size", "16"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     both = json.loads(done.stdout)
     assert both["n_processes"] == 2

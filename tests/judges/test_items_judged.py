@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import polars as pl
@@ -181,9 +182,11 @@ def test_a_budget_stops_and_what_was_answered_is_kept(pairs):
 def test_a_killed_run_goes_on_and_nothing_is_paid_twice(pairs, judge):
     """A process that is killed in the middle of a request loses that request and nothing else."""
 
+    is_killed = threading.Event()
+
     def say(request):
         if len(model.requests) == 4:
-            time.sleep(5)
+            is_killed.wait(120)
         return obedient(request["messages"][-1]["content"])
 
     with Model(say) as model:
@@ -195,6 +198,7 @@ def test_a_killed_run_goes_on_and_nothing_is_paid_twice(pairs, judge):
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.wait()
+        is_killed.set()
         model.say = lambda request: obedient(request["messages"][-1]["content"])
         told = one(judge(pairs, model))
     assert told["spent"]["n_cached"] == 3

@@ -191,7 +191,7 @@ def test_two_processes_take_the_same_steps_as_one(tmp_path):
     found = []
     for command in ([sys.executable], launch):
         done = subprocess.run(
-            [*command, str(program)], env=environment, capture_output=True, text=True, timeout=300, check=False
+            [*command, str(program)], env=environment, capture_output=True, text=True, timeout=900, check=False
         )
         assert done.returncode == 0, done.stderr[-3000:]
         line = next(line for line in done.stdout.splitlines() if "RESULT" in line)

@@ -157,7 +157,7 @@ def test_texts_that_try_to_take_long_do_not(part):
     """What grows with the square of a text takes minutes here; the limit is far above what a busy machine needs."""
     began = time.process_time()
     render_markdown(part * (8_000 // len(part)))
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < 100
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_code_that_tries_to_take_long_does_not(language, part):
     began = time.process_time()
     blocks = [f"```{language}\n{part * (n // len(part))}x\n```\n\n" for n in (19_000, *[3_000] * 40)]
     assert render_markdown("".join(blocks)).count("code-name") == 41
-    assert time.process_time() - began < 3
+    assert time.process_time() - began < 15
 
 
 def test_every_language_of_the_list_is_known():

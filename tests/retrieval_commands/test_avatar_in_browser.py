@@ -45,7 +45,7 @@ def open_page(browser: Browser) -> Iterator[Any]:
 
     def open_one(**options: Any) -> Page:
         context = browser.new_context(**options)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: problems.append(f"script: {error}"))

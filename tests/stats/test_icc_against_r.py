@@ -23,7 +23,7 @@ def r_result(package, script, tmp_path):
     if known.returncode:
         pytest.skip(f"R package {package} is not installed: apt-get install r-cran-{package.lower()}")
     done = subprocess.run(
-        ["Rscript", "-e", script], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120
+        ["Rscript", "-e", script], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.strip().splitlines()[-1])

@@ -189,4 +189,4 @@ def test_many_questions_take_little_time():
     assert isinstance(ranks, RelevantRanks)
     for values in (recall_at(ranks, 10), success_at(ranks, 10), reciprocal_rank(ranks), average_precision(ranks)):
         assert 0 < values.mean() < 1
-    assert time.perf_counter() - started < 5  # about 0.1 s when the machine is free
+    assert time.perf_counter() - started < 60  # about 0.1 s when the machine is free

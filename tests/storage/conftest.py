@@ -38,7 +38,7 @@ class Crew:
     def at_once(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
         """What each of the processes gives back."""
         jobs = [self.pool.apply_async(work, arguments) for _ in range(self.n)]
-        return [job.get(timeout=50) for job in jobs]
+        return [job.get(timeout=600) for job in jobs]
 
 
 @pytest.fixture(scope="session")

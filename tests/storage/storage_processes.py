@@ -19,21 +19,21 @@ def join_crew(barrier: Any) -> None:
 
 
 def open_and_register(target: str) -> int:
-    _barrier.wait(timeout=120)
+    _barrier.wait(timeout=300)
     with Store.open(target) as store:
         return register(store)
 
 
 def arrive_often(target: str, n: int) -> list[tuple[str, int]]:
     with Store.open(target) as store:
-        _barrier.wait(timeout=120)
+        _barrier.wait(timeout=300)
         sessions = [arrive(store) for _ in range(n)]
     return [(session.id, session.ordinal) for session in sessions]
 
 
 def arrive_as(target: str, external_id: str) -> tuple[str, int]:
     with Store.open(target) as store:
-        _barrier.wait(timeout=120)
+        _barrier.wait(timeout=300)
         session = arrive(store, external_id)
     return session.id, session.ordinal
 
@@ -42,7 +42,7 @@ def record_all(target: str, session_ids: list[str], n_steps: int) -> list[str]:
     """The same screens as every other process sends, in batches over all sessions."""
     outcomes: list[str] = []
     with Store.open(target) as store:
-        _barrier.wait(timeout=120)
+        _barrier.wait(timeout=300)
         for step in range(n_steps):
             batch = [screen(one, step, [judgment(one, f"item{step}")]) for one in session_ids]
             outcomes += [receipt.outcome for receipt in store.submissions.record(batch, step)]
