@@ -183,9 +183,8 @@ def browser() -> Iterator[Any]:
         pytest.skip("no Chromium or Chrome on the PATH: sh scripts/browser.sh says how to get it")
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(
-        timeout=30_000
-    )  # a limit only: what is waited for comes in a moment, on a busy machine in several
+    # A limit only: what is waited for comes in a moment, on a busy machine in several.
+    expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
         yield opened
