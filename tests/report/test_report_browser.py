@@ -78,7 +78,7 @@ def test_readable_without_script(open_page):
     assert page.get_by_text("Raters who saw an anchor gave ratings 17% higher").is_visible()
     assert page.locator("#figure-ratings_by_condition svg:visible").count() == 1
     page.locator("nav a", has_text="Leaderboard").click()
-    assert page.url.endswith("#section-leaderboard")
+    page.wait_for_url("**#section-leaderboard")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
