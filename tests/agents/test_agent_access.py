@@ -35,7 +35,7 @@ def system():
 
 
 def http_agent(url, access, **options):
-    return build_agent("http", {"url": url, "timeout_s": 5, "n_retries": 0, **options}, None, access)
+    return build_agent("http", {"url": url, "timeout_s": 60, "n_retries": 0, **options}, None, access)
 
 
 def url_of(system, host="127.0.0.1"):

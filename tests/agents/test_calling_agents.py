@@ -42,12 +42,12 @@ def system():
 
 
 def http_agent(system, **options):
-    return AGENTS.get("http").model_validate({"url": f"{system.url}/talk", "timeout_s": 5, **options})
+    return AGENTS.get("http").model_validate({"url": f"{system.url}/talk", "timeout_s": 30, **options})
 
 
 def openai_agent(system, **options):
     return AGENTS.get("openai").model_validate(
-        {"base_url": f"{system.url}/v1/", "model": "m", "timeout_s": 5, **options}
+        {"base_url": f"{system.url}/v1/", "model": "m", "timeout_s": 30, **options}
     )
 
 

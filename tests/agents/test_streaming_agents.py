@@ -32,7 +32,7 @@ def kind(request):
 @pytest.fixture
 def agent(models, kind):
     def make(**options):
-        given = {**models.options(kind), "timeout_s": 5, "system_prompt": "Be brief.", **options}
+        given = {**models.options(kind), "timeout_s": 30, "system_prompt": "Be brief.", **options}
         return AGENTS.get(kind).model_validate(given)
 
     return make

@@ -69,6 +69,8 @@ def test_every_page_by_keyboard_and_read_out(tmp_path, answered, open_page):  # 
     with serving_site(parent) as served:
         page = open_page()
         come_in(page, served.owner_link())
+        # What pages renew by themselves would take away what is counted, wherever the walk takes longer than that.
+        page.route("**/*", lambda route: route.abort() if "x-live" in route.request.headers else route.fallback())
         own = ["", "new", "accounts", "audit", "me"]
         places = [*own, *(f"studies/draft/{path}" for path in DRAFT), *(f"studies/likert/{path}" for path in RUNNING)]
         for place in places:
@@ -87,7 +89,8 @@ def test_a_part_is_explored_by_keyboard_alone(tmp_path, answered, open_page):  #
         come_in(page, served.owner_link())
         page.goto(f"{served.url}/dashboard/studies/likert/results")
         reach(page, page.get_by_label("Gender"))
-        page.keyboard.type("Woman")
+        page.keyboard.press("W")  # a second letter would begin another word where it comes late
+        expect(page.get_by_label("Gender")).to_have_value("Woman")
         reach(page, page.get_by_role("button", name="Explore"))
         page.keyboard.press("Enter")
         page.wait_for_url("**/explore?**gender=Woman**")

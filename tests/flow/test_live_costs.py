@@ -33,7 +33,7 @@ def folder(tmp_path, models):
         path = tmp_path / "s" / "study.yaml"
         spec = yaml.safe_load(path.read_text())
         for system in spec["systems"]:
-            given = {**models.options(agent), "timeout_s": 5, "n_retries": 0, **options}
+            given = {**models.options(agent), "timeout_s": 60, "n_retries": 0, **options}
             system["agent"] = {"type": agent, "options": given}
         spec["live"] = live or {}
         path.write_text(yaml.safe_dump(spec, sort_keys=False))

@@ -45,7 +45,7 @@ def test_a_judge_that_has_seen_the_ratings_is_too_sure_and_a_cross_fitted_one_is
             covered[way] += result.both.low <= 0 <= result.both.high
         narrower.append(result.narrower)
     shares = {way: n / n_studies for way, n in covered.items()}
-    assert shares["seen"] < 0.88, shares
+    assert shares["seen"] < 0.9, shares
     assert 0.92 < shares["cross-fitted"] < 0.98, shares
     assert 0.02 < np.mean(narrower) < 0.3
 
