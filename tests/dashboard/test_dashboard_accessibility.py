@@ -105,6 +105,7 @@ def test_a_part_is_explored_by_keyboard_alone(tmp_path, answered, open_page):  #
         expect(page.get_by_role("heading", name="What newer data show")).to_be_visible()
         expect(page.locator(".scroll").last).to_be_focused()
         page.unroute("**/explore?**")
+        expect(page.get_by_role("heading", name="What this part shows")).to_be_visible()  # renewed for the last time
         page.set_viewport_size(PHONE["viewport"])
         names = page.locator(".report-table tbody th[scope=row]").evaluate_all("all => all.map(one => one.offsetWidth)")
         assert names, "every row has its name"
