@@ -134,8 +134,9 @@ def rows_of(trials: Trials) -> list[tuple[str, Callable[[], Floats], str]]:
         return trials.weighed(np.mean([trials.stack(seed, FUSED) for seed in seeds], axis=0))
 
     def read(*orders: int, ranker: str = "ranker") -> Callable[[], Floats]:
-        more = [reading(trials, ranker)[:, :, order] for order in orders]
-        return lambda: trials.weighed(trials.stack(NOW, FUSED, *more))
+        return lambda: trials.weighed(
+            trials.stack(NOW, FUSED, *(reading(trials, ranker)[:, :, order] for order in orders))
+        )
 
     def boosted(names: Sequence[str], *more: Floats) -> Callable[[], Floats]:
         return lambda: trials.boosted(trials.stack(NOW, names, *more))
@@ -180,6 +181,8 @@ def rows_of(trials: Trials) -> list[tuple[str, Callable[[], Floats], str]]:
         ("ranker both orders added", read(0, 1)),
         ("ranker 2 alone, both orders", lambda: reading(trials, "ranker_trained").sum(axis=2)),
         ("ranker 2 both orders added", read(0, 1, ranker="ranker_trained")),
+        ("likelihood alone", lambda: reading(trials, "likelihood")[:, :, 0]),
+        ("likelihood added", read(0, ranker="likelihood")),
         ("made questions added", now(NOW, (*FUSED, *GENERATED))),
         ("made questions trained with", now("generated")),
         ("  and added", now("generated", (*FUSED, *GENERATED))),
@@ -204,6 +207,12 @@ def reading(trials: Trials, ranker: str = "ranker") -> Floats:
         scores = held["scores"].astype(np.float32)
     scores[scores == -30000] = np.nan
     return np.where(np.isnan(scores), np.nanmin(scores, axis=1, keepdims=True), scores) / 1000
+
+
+def first_answers(trials: Trials, n: int) -> Any:
+    """The first ``n`` answers to each question, by the encoder as it is."""
+    scores = trials.fixed("as it is", dict(DEFAULT_WEIGHTS))
+    return np.argsort(np.where(trials.counts["lessons"] > 0, -scores, np.inf), axis=1, kind="stable")[:, :n]
 
 
 def kinds(trials: Trials) -> list[Floats]:

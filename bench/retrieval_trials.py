@@ -3,10 +3,11 @@
 Leave one dialogue out, over the ten development dialogues of the Margarita corpus: the recorded questions that the dialogue repeats
 are removed, the nine other dialogues are known with their labels, and the dialogue is asked. An answer that keeps no question is
 not at hand. The weights of a fusion come from the other nine, each scored by an encoder that did not know it (but the tenth).
-In three steps, since training belongs on another machine than the rest:
+In steps, since training belongs on another machine than the rest:
 
     python -m bench.retrieval_trials prepare FOLDER      texts as tokens, the encoder's weights: all that training needs
     python -m bench.retrieval_training FOLDER            trains each trial, all folds side by side (torch and numpy alone)
+    python -m bench.retrieval_trials likelihood FOLDER --model NAME     what a language model thinks of the first answers
     python -m bench.retrieval_trials table FOLDER        success rates with intervals over dialogues
 """
 
@@ -23,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from bench._question_templates import questions_for
-from bench._retrieval_table import show
+from bench._retrieval_likelihood import N_READ, likelihoods
+from bench._retrieval_table import Trials, first_answers, show
 from bench.retrieval_training import MOST_TOKENS, N_OPENED, N_VARIANTS
 from dialometer.neural.encoder import TextEncoder
 from dialometer.retrieval.cross_validation import add_queries
@@ -127,16 +129,28 @@ def prepare(folder: Path, data: Path) -> None:
     print(f"{len(numbers)} texts, {len(used)} words, {len(asked)} questions of {len(folds)} dialogues")
 
 
+def read_likelihoods(folder: Path, data: Path, model: str) -> None:
+    """Writes, in thousandths, how much likelier each question makes its first answers; -30000 for those that are not read."""
+    kb = read_knowledge_base(data / "knowledge_base.csv")
+    asked = read_queries(data / "dialogues_dev.csv", kb)
+    found = likelihoods(model, asked.queries, kb.texts, first_answers(Trials(folder), N_READ))
+    scores = np.where(np.isnan(found), -30000, np.round(1000 * found)).astype(np.int16)
+    np.savez_compressed(folder / "scores" / "likelihood.npz", scores=scores[:, :, None])
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Prepare the training, or print the table."""
+    """Prepare the training, read likelihoods, or print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.retrieval_trials")
-    parser.add_argument("step", choices=("prepare", "table"))
+    parser.add_argument("step", choices=("prepare", "likelihood", "table"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DIALOMETER_DATA", "")) / "mdc")
+    parser.add_argument("--model", default="", help="a causal language model by name or folder")
     parser.add_argument("--only", default="", help="rows of the table whose names contain this")
     chosen = parser.parse_args(list(arguments))
     if chosen.step == "table":
         show(chosen.folder, chosen.only)
+    elif chosen.step == "likelihood":
+        read_likelihoods(chosen.folder, chosen.data, chosen.model)
     else:
         prepare(chosen.folder, chosen.data)
     return 0
