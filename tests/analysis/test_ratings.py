@@ -276,7 +276,7 @@ def test_a_small_difference_is_no_tie_where_it_is_significant(template, quick):
     small = SystemRatings(study, dataclasses.replace(main, y=main.y / 5000), OPTIONS)
     best = best_system(small)
     assert not best.rivals
-    assert 0 < best.lead.value < 0.005
+    assert 0 < best.next_pair.difference.value < 0.005
     assert "same mean" not in best.sentence + best.numbers
     null = numeric_measures(quick(study, n_raters=30, truth=draw_truth(study, 3, spread=0.0))).main
     assert "have nearly the same mean (difference" in (

@@ -32,7 +32,7 @@ class InterruptibleCommands(TyperGroup):
 
 @contextmanager
 def continues(kept: Path | None = None) -> Iterator[None]:
-    """Says how interrupted work goes on; where ``kept`` names the file that holds it, only if that is there."""
+    """Says how interrupted work continues; where ``kept`` names the file that holds it, only if that is there."""
     try:
         yield
     except KeyboardInterrupt:
