@@ -11,7 +11,7 @@ import dialometer
 ROOT = Path(dialometer.__file__).parent
 LINES = [
     {"errors", "_version"},
-    {"model", "registry", "folder_files", "patterns", "markup"},
+    {"model", "registry", "folder_files", "formula_cells", "patterns", "markup"},
     {"neural", "scales", "quality", "readers", "stats", "report", "recruit"},
     {"design", "storage", "agents", "retrieval", "generators", "simulate"},
     {"flow", "exchange"},

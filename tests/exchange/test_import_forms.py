@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dialometer.errors import ImportFileError
 from dialometer.exchange.importing import import_files
-from dialometer.model.formula_cells import escaped, escaped_row, restored, restored_frame
+from dialometer.formula_cells import escaped, escaped_row, restored, restored_frame
 from dialometer.model.values import is_missing, to_number
 
 MISSING = "missing values (NA, n/a, - and the like)"

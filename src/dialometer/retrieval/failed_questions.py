@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from dialometer.errors import DialometerError
-from dialometer.model.formula_cells import escaped_row
+from dialometer.formula_cells import escaped_row
 from dialometer.retrieval.evaluation import Evaluation
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.queries import QuerySet

@@ -22,7 +22,7 @@ from dialometer.analysis.base.look_state import LookState
 from dialometer.design.adaptive import floor_of, weight_of
 from dialometer.errors import DialometerError
 from dialometer.exchange.exports.export_folder import read_manifest
-from dialometer.model.formula_cells import is_escaped, restored_frame
+from dialometer.formula_cells import is_escaped, restored_frame
 from dialometer.model.scale import Scale
 from dialometer.model.session import ADJUDICATORS, DrawnSystems, Session
 from dialometer.model.study import LANGUAGE, Study

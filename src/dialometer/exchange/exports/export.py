@@ -44,7 +44,7 @@ from dialometer.exchange.exports.export_tables import (
     sessions_table,
     system_draw_frames,
 )
-from dialometer.model.formula_cells import OPTION, escaped
+from dialometer.formula_cells import OPTION, escaped
 from dialometer.model.session import Session
 from dialometer.model.study import Study
 from dialometer.recruit.platforms import platform_of

@@ -24,7 +24,7 @@ from dialometer.exchange.records import (
     checked_time_ms,
     read_time_ms,
 )
-from dialometer.model.formula_cells import is_escaped, restored
+from dialometer.formula_cells import is_escaped, restored
 from dialometer.model.session import ADJUDICATORS, Source, State
 from dialometer.readers.containers.columnar import ColumnarError, row_frames
 from dialometer.readers.json_records import line_records

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from dialometer.formula_cells import escaped_text
 from dialometer.model.estimate import Estimate
-from dialometer.model.formula_cells import escaped_text
 from dialometer.model.report import Cell, Column, Table
 from dialometer.report.render import FORMATS, Rendering
 

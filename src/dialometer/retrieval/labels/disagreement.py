@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dialometer.model.formula_cells import escaped_row
+from dialometer.formula_cells import escaped_row
 from dialometer.retrieval.evaluation import GOOD_FROM
 from dialometer.retrieval.knowledge_base import KnowledgeBase
 from dialometer.retrieval.labels.crowd_ratings import CrowdRatings

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dialometer.errors import ReadError
-from dialometer.model.formula_cells import escaped_row, restored
+from dialometer.formula_cells import escaped_row, restored
 from dialometer.readers.problems import Problems
 from dialometer.readers.source import SourceFile
 from dialometer.readers.table_rows import table_rows

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from dialometer.model.formula_cells import escaped_text
+from dialometer.formula_cells import escaped_text
 from dialometer.web.server.requests import small_number
 
 Kind = Literal["text", "count", "number", "time", "marks", "money"]
