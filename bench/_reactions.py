@@ -130,6 +130,17 @@ class _Layout:
         return np.asarray(np.add.reduceat(log_probs, np.cumsum(lengths) - lengths) / lengths)
 
 
+def load_language_model(name: str, device: str) -> tuple[Any, Any]:
+    """A causal model and its tokenizer; a folder with one GGUF file is read by transformers, which needs the package ``gguf``."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
+
+    found = sorted(Path(name).glob("*.gguf"))
+    how = {"gguf_file": found[0].name} if found else {}
+    dtype = torch.float32 if device == "cpu" else torch.bfloat16
+    model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **how).to(device).eval()
+    return model, AutoTokenizer.from_pretrained(name, **how)
+
+
 class ReactionReader:
     """A causal language model with chat marks, and its tokenizer."""
 
@@ -142,14 +153,8 @@ class ReactionReader:
 
     @classmethod
     def load(cls, name: str, device: str) -> ReactionReader:
-        """By name or folder; a folder with one GGUF file is read by transformers, which needs the package ``gguf``."""
-        from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
-
-        found = sorted(Path(name).glob("*.gguf"))
-        how = {"gguf_file": found[0].name} if found else {}
-        dtype = torch.float32 if device == "cpu" else torch.bfloat16
-        model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **how).to(device).eval()
-        return cls(model, AutoTokenizer.from_pretrained(name, **how))
+        """By name or folder."""
+        return cls(*load_language_model(name, device))
 
     def read(self, dialogues: Mapping[str, Dialogue]) -> Iterator[tuple[str, Reactions]]:
         """What the model expects of the user after each response of the agent; short dialogues first, as soon as they are read."""

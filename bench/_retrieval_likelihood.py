@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from bench._reactions import load_language_model
 from dialometer.retrieval.queries import Query
 
 Floats = npt.NDArray[np.float32]
@@ -23,16 +23,10 @@ HEADING, ASKS, ANSWERS = "An interview with Margarita.\n\n", "Interviewer: ", "M
 
 
 class Likelihoods:
-    """A causal language model and its tokenizer."""
+    """A causal language model and its tokenizer, by name or folder."""
 
     def __init__(self, name: str) -> None:
-        """By name or folder; a folder with one GGUF file is read by transformers, which needs the package ``gguf``."""
-        from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
-
-        found = sorted(Path(name).glob("*.gguf"))
-        how = {"gguf_file": found[0].name} if found else {}
-        self.model = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32, **how).eval()
-        self.tokenizer = AutoTokenizer.from_pretrained(name, **how)
+        self.model, self.tokenizer = load_language_model(name, "cpu")
 
     def tokens(self, text: str) -> list[int]:
         """Without marks at the beginning."""
